@@ -246,7 +246,10 @@ void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out)
 	LOCK_AUTO(&e->lock);
 	*out = (struct engine_shares){ .total = e->inventory.total,
 		                       .foreign = e->queue->foreign,
-		                       .all = e->queue->machine.sum };
+		                       .all = e->queue->machine.sum,
+		                       .node = e->pods.node_name,
+		                       .mounts = e->set.mounts,
+		                       .n_mounts = e->set.n_mounts };
 	if (!a)
 		return;
 	out->gpus = ARENA_NEW(a, const struct engine_share *, e->inventory.gpus_n);

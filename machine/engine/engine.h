@@ -139,7 +139,10 @@ struct engine_shares {
 	struct amounts_sum all;
 	struct engine_share *v;
 	size_t n;
-	const struct engine_share **gpus; /* the holder of each of total.gpus; NULL: no job */
+	const struct engine_share **gpus;   /* the holder of each of total.gpus; NULL: no job */
+	const char *node;                   /* the name of this machine */
+	const struct sandbox_mount *mounts; /* engine_settings.mounts */
+	size_t n_mounts;
 };
 void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/enc.h"
 #include "runtime-assets/common/cmdline.h"
 
 enum {
@@ -362,9 +363,15 @@ static int env_put_secrets(struct env_writer *w, struct err *e)
 	for (uint32_t i = 0; node_is(names, NODE_LIST) && i < names->n; i++) {
 		STR_AUTO value = STR_SECRET(ENV_TEXT_MAX);
 		struct span name = node_span(&names->item[i]);
+		const struct member *secret = node_member(job->secrets, name);
+		const struct node *code = secret ? node_get(&secret->value, "base64") : NULL;
+		struct span bytes;
 		const char *text =
 		    arena_printf(w->in->a, "<%% $secrets.%.*s %%>", (int)name.n, name.p);
-		if (job_fill_secrets(job, span_of(text), &value, e) < 0)
+		if (node_is(code, NODE_TEXT) &&
+		    base64_decode(w->in->a, node_span(code), &bytes) == 0)
+			str_span(&value, bytes);
+		else if (job_fill_secrets(job, span_of(text), &value, e) < 0)
 			return -1;
 		env_put(w, name, str_view(&value));
 	}

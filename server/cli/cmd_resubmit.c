@@ -25,7 +25,6 @@ static void resubmit_miss(struct str *out, const struct options *o, struct span 
  * variables, and in placeholders.  -1 and *e. */
 static int resubmit_forget_secrets(struct job_text *t, const struct options *o, struct err *e)
 {
-	static const char ROOT[] = "$secrets.";
 	static const char *const PATH[] = { "secrets", NULL };
 	ARENA_AUTO arena = { 0 };
 	struct span config = { t->text, t->n };
@@ -35,11 +34,9 @@ static int resubmit_forget_secrets(struct job_text *t, const struct options *o, 
 	struct scan names = scan_begin(scan_path(config, "extras", "secretEnv"));
 	for (struct span name; scan_item(&names, &name);)
 		resubmit_miss(&missing, o, scan_text(name, &arena));
-	for (size_t at = 0; (at = span_find(config, at, ROOT)) != SIZE_MAX;) {
-		struct span name = span_from(config, at += strlen(ROOT));
-		name.n = span_skip_class(config, at, "A-Za-z0-9_-") - at;
-		resubmit_miss(&missing, o, name);
-	}
+	struct span used;
+	for (size_t at = 0; (used = job_text_secret(config, &at)).n;)
+		resubmit_miss(&missing, o, used);
 	if (!missing.n && o->secret.n)
 		return job_text_put(t, PATH, SPAN("{}"), e);
 	return err_set(e, 400, NULL,

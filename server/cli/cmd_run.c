@@ -6,29 +6,11 @@
 
 #include "base/image/image.h"
 #include "server/cli/run_internal.h"
+#include "server/cluster/one_machine.h"
 #include "server/compose/compose.h"
 #include "server/config/setup.h"
 
-enum { MOUNTS_MAX = 64, RUN_OWN_MOUNTS = 3 /* of a command */ };
-
-/* DIR[:PATH][:rw] */
-static int mount_read(struct span text, struct sandbox_mount *m, struct arena *a, struct err *e)
-{
-	char real[PATH_MAX];
-	m->writable = text.n > 3 && span_is(span_from(text, text.n - 3), ":rw");
-	text.n -= m->writable ? 3 : 0;
-	size_t n = span_chr(text, ':');
-	const char *dir = arena_dup(a, span_to(text, n));
-	if (!realpath(dir, real))
-		return err_set(e, 400, NULL, "--mount: %s: %m", dir);
-	m->source = arena_dup(a, span_of(real));
-	m->path = n < text.n ? arena_dup(a, span_from(text, n + 1)) : m->source;
-	if (m->path[0] == '/' && !strchr(m->path, ':'))
-		return 0;
-	return err_set(e, 400, NULL,
-	               "--mount: must be DIR[:PATH][:rw] with an absolute PATH, is \"%.*s\"",
-	               (int)text.n, text.p);
-}
+enum { RUN_OWN_MOUNTS = 3 /* of a command */ };
 
 /* A command writes in its directory, and reads the home of its caller, unless it has an image.
  * --mount, at most MOUNTS_MAX, has precedence. */
@@ -52,18 +34,11 @@ static int run_mounts(struct engine_settings *out, struct options *o, struct err
 	}
 	if (o->command)
 		m[n++] = (struct sandbox_mount){ .source = cwd, .path = cwd, .writable = true };
-	for (size_t i = 0, own = n; i < o->mount.n; i++) {
-		for (struct span rest = span_of(o->mount.v[i]); rest.n;) {
-			struct span one = span_next(&rest, ',');
-			if (one.n && n == own + MOUNTS_MAX)
-				return err_set(e, 400, NULL, "--mount: at most %d directories",
-				               MOUNTS_MAX);
-			if (one.n && mount_read(one, &m[n], &o->arena, e) < 0)
-				return -1;
-			any |= one.n && strcmp(m[n].path, cwd) == 0;
-			n += one.n > 0;
-		}
-	}
+	size_t own = n;
+	if (machine_read_mounts(&o->mount, m, &n, &o->arena, e) < 0)
+		return -1;
+	for (; own < n; own++)
+		any |= strcmp(m[own].path, cwd) == 0;
 	out->mounts = m;
 	out->n_mounts = n;
 	out->cwd = cwd[1] ? cwd : NULL;

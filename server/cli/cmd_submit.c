@@ -1,5 +1,6 @@
 /* rest-lit submit: a job of a file or a command, or one for each value of --sweep, and the wait for
  * its end. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "base/image/image.h"
 #include "base/json/scan.h"
 #include "jobs/store/paths.h"
+#include "machine/task/sandbox.h"
 #include "server/cli/cli_internal.h"
 #include "server/compose/compose.h"
 #include "server/config/setup.h"
@@ -284,21 +286,66 @@ static int submit_sweep(struct remote *r, const struct job_text *t, const struct
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-/* Says that an active environment of Python or conda is not that of the job. */
-static void submit_note_environment(const struct options *o, const char *image)
+/* Returns true if tasks see the directory of this machine: it is the server's, and shows it, or
+ * does not hide it.  Links are followed.  machine: GET /api/v2/machine. */
+static bool submit_shown(struct span machine, const char *dir)
+{
+	ARENA_AUTO arena = { 0 };
+	char node[HOST_NAME_MAX + 1] = "";
+	const char **hidden = sandbox_hide(NULL, 0, &arena);
+	size_t n = 0;
+	if (gethostname(node, sizeof(node) - 1) < 0 ||
+	    !span_is(scan_text(scan_get(machine, "node"), &arena), node))
+		return false;
+	struct scan mounts = scan_begin(scan_get(machine, "mounts"));
+	for (struct span one; scan_item(&mounts, &one);)
+		if (path_within(dir, arena_dup(&arena, scan_text(one, &arena))))
+			return true;
+	while (hidden[n])
+		n++;
+	return access(dir, F_OK) == 0 && !sandbox_hidden(dir, hidden, n);
+}
+
+/* An active environment of Python or conda is that of the job if tasks see it and its program; else
+ * a line says what to do. */
+static void submit_environment(const struct options *o, struct span machine,
+                               struct command_place *place, struct arena *a)
 {
 	static const char *const NAMES[] = { "VIRTUAL_ENV", "CONDA_PREFIX" };
-	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
-		const char *dir = getenv(NAMES[i]); /* NOLINT(concurrency-mt-unsafe): one thread */
-		if (!dir || strcmp(image, IMAGE_OF_HOST) != 0 || strchr(o->command[0], '/'))
-			continue;
+	const char *dir = NULL;
+	size_t i = 0;
+	for (; i < ARRAY_SIZE(NAMES) && !(dir && *dir); i++)
+		dir = getenv(NAMES[i]); /* NOLINT(concurrency-mt-unsafe): one thread */
+	if (!dir || !*dir || strcmp(place->image, IMAGE_OF_HOST) != 0)
+		return;
+	FREE_AUTO char *python = realpath(arena_printf(a, "%s/bin/python", dir), NULL);
+	if (dir[0] == '/' && utf8_plain(span_of(dir)) && submit_shown(machine, dir) &&
+	    (!python || submit_shown(machine, python))) {
+		place->environment = NAMES[i - 1];
+		place->environment_dir = arena_dup(a, span_of(dir));
+	} else if (!strchr(o->command[0], '/')) {
 		(void)fprintf(stderr,
 		              "rest-lit: %s is not used by the job, which has the PATH of the "
-		              "machine and sees no home directories; name a program elsewhere: "
-		              "/opt/env/bin/python\n",
-		              dir);
-		return;
+		              "machine and sees no home directories: have it in /opt or a storage, "
+		              "or show it to the jobs of a server of your own: rest-lit serve "
+		              "--no-auth --mount %s\n",
+		              dir, dir);
 	}
+}
+
+/* Asks for the storages that the user has by default, unless the options name some. */
+static int submit_storages(struct remote *r, struct command_place *place, struct err *e)
+{
+	REPLY_AUTO reply = { 0 };
+	struct span json = { "", 0 };
+	struct span first;
+	if (r->o->no_storage || r->o->storage.n)
+		return 0;
+	if (remote_get(r, "/api/v2/storages?default=true", &reply, &json, e) < 0)
+		return -1;
+	struct scan storages = scan_begin(scan_get(json, "storages"));
+	place->storages = scan_item(&storages, &first);
+	return 0;
 }
 
 /* Makes the text of a command.  The server names the image, in its info, unless --image does, and
@@ -310,7 +357,7 @@ static int submit_command(struct remote *r, struct job_text *t, struct span info
 	ERR_AUTO none = { 0 };
 	struct command_place place = { .image = r->o->image };
 	struct amounts *has = &place.machine;
-	struct span json;
+	struct span json = { "", 0 };
 	if (!place.image[0])
 		place.image = arena_dup(&arena, scan_text(scan_get(info, "image"), &arena));
 	if (!place.image[0])
@@ -331,10 +378,10 @@ static int submit_command(struct remote *r, struct job_text *t, struct span info
 		err_move(e, &none);
 		return -1;
 	}
-	if (compose_command(t, r->o, &place, e) < 0)
+	if (submit_storages(r, &place, e) < 0)
 		return -1;
-	submit_note_environment(r->o, place.image);
-	return 0;
+	submit_environment(r->o, json, &place, &arena);
+	return compose_command(t, r->o, &place, e);
 }
 
 /* From the text to the server.  arg: struct job_text *. */
@@ -383,6 +430,8 @@ int cmd_submit(const struct command *c, struct options *o)
 		return command_usage(c, "--output needs --dry-run");
 	if (o->sweep.n && o->logs)
 		return command_usage(c, "--logs cannot be combined with --sweep; use --wait");
+	if (o->no_storage && o->storage.n)
+		return command_usage(c, "--no-storage cannot be combined with --storage");
 	if (o->command && !o->code[0]) /* the files of the command */
 		o->code = compose_directory(false, "--code DIR", &o->arena, &e) ? "." : "";
 	/* A file is read first: see remote_run. */

@@ -3,6 +3,7 @@
 #include "server/cluster/one_machine.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "jobs/cache/events.h"
@@ -68,6 +69,44 @@ static void machine_read_facts(const struct facts_file *f, struct engine_setting
 	out->storages = storages;
 }
 
+/* DIR[:PATH][:rw] */
+static int machine_read_mount(struct span text, struct sandbox_mount *m, struct arena *a,
+                              struct err *e)
+{
+	char real[PATH_MAX];
+	m->writable = text.n > 3 && span_is(span_from(text, text.n - 3), ":rw");
+	text.n -= m->writable ? 3 : 0;
+	size_t n = span_chr(text, ':');
+	const char *dir = arena_dup(a, span_to(text, n));
+	if (!realpath(dir, real))
+		return err_set(e, 400, NULL, "--mount: %s: %m", dir);
+	m->source = arena_dup(a, span_of(real));
+	m->path = n < text.n ? arena_dup(a, span_from(text, n + 1)) : m->source;
+	if (m->path[0] == '/' && !strchr(m->path, ':'))
+		return 0;
+	return err_set(e, 400, NULL,
+	               "--mount: must be DIR[:PATH][:rw] with an absolute PATH, is \"%.*s\"",
+	               (int)text.n, text.p);
+}
+
+int machine_read_mounts(const struct option_list *list, struct sandbox_mount *m, size_t *n,
+                        struct arena *a, struct err *e)
+{
+	size_t end = *n + MOUNTS_MAX;
+	for (size_t i = 0; i < list->n; i++) {
+		for (struct span rest = span_of(list->v[i]); rest.n;) {
+			struct span one = span_next(&rest, ',');
+			if (one.n && *n == end)
+				return err_set(e, 400, NULL, "--mount: at most %d directories",
+				               MOUNTS_MAX);
+			if (one.n && machine_read_mount(one, &m[*n], a, e) < 0)
+				return -1;
+			*n += one.n > 0;
+		}
+	}
+	return 0;
+}
+
 static const char *machine_path(const char *path, struct arena *a, struct err *e)
 {
 	FREE_AUTO char *real = realpath(path, NULL);
@@ -120,6 +159,12 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 	if (!facts)
 		return -1;
 	machine_read_facts(facts, out, a);
+	if (!s->foreground) {
+		struct sandbox_mount *mounts = ARENA_NEW(a, struct sandbox_mount, MOUNTS_MAX);
+		out->mounts = mounts;
+		if (machine_read_mounts(&o->mount, mounts, &out->n_mounts, a, e) < 0)
+			return -1;
+	}
 	out->runtime = machine_path(program, a, e);
 	out->dir = machine_path(o->local, a, e);
 	const char **secrets = ARENA_NEW(a, const char *, 5 + run->n_secrets);

@@ -6,7 +6,14 @@
  *
  * Thread: main
  */
+#include "machine/task/sandbox.h"
+#include "server/config/options.h"
 #include "server/state/server.h"
 
 int machine_start(struct server *s, struct arena *a, struct err *e);
 int machine_start_jobs(struct server *s, struct err *e);
+/* Reads --mount behind n mounts in a list that has room for MOUNTS_MAX more; adds their number to
+ * *n.  -1 and *e: the form, no such directory, too many. */
+enum { MOUNTS_MAX = 64 };
+int machine_read_mounts(const struct option_list *list, struct sandbox_mount *m, size_t *n,
+                        struct arena *a, struct err *e);

@@ -34,15 +34,15 @@ struct command_text {
 };
 
 /* NAME of NAME=VALUE */
-static struct span command_name(const char *text)
+static struct span command_part(const char *text, char end)
 {
-	return span_to(span_of(text), span_chr(span_of(text), '='));
+	return span_to(span_of(text), span_chr(span_of(text), end));
 }
 
 static void command_add_parameters(struct command_text *c, const struct option_list *list)
 {
 	for (size_t i = 0; i < list->n; i++)
-		c->parameter[c->n++].name = command_name(list->v[i]);
+		c->parameter[c->n++].name = command_part(list->v[i], '=');
 }
 
 /* The parameter in `<% $parameters.NAME %>` at the start of the text; *n: bytes of the whole. NULL:
@@ -61,8 +61,8 @@ static struct command_parameter *command_parameter(struct command_text *c, struc
 		if (span_eq(span_from(name, strlen(ROOT)), c->parameter[i].name))
 			return &c->parameter[i];
 	for (size_t i = 0; i < c->secrets->n && span_starts(name, SECRET); i++)
-		if (span_eq(span_from(name, strlen(SECRET)), command_name(c->secrets->v[i])))
-			c->secret = command_name(c->secrets->v[i]);
+		if (span_eq(span_from(name, strlen(SECRET)), command_part(c->secrets->v[i], '=')))
+			c->secret = command_part(c->secrets->v[i], '=');
 	return NULL;
 }
 
@@ -103,6 +103,22 @@ static void command_put_word(struct command_text *text, struct span word)
 		word = span_from(word, parameter ? n : width);
 	}
 	str_char(out, '\'');
+}
+
+/* The command, behind the environment that has its programs. */
+static void command_put_words(struct command_text *command, const struct options *o,
+                              const struct command_place *place)
+{
+	if (place->environment) {
+		str_puts(&command->out, "PATH=");
+		command_put_word(command, span_of(place->environment_dir));
+		str_puts(&command->out, "/bin:$PATH\n");
+	}
+	str_puts(&command->out, "exec");
+	for (const char *const *word = o->command; *word; word++) {
+		str_char(&command->out, ' ');
+		command_put_word(command, span_of(*word));
+	}
 }
 
 /* ---- name and resources ---------------------------------------------------------------------- */
@@ -168,13 +184,44 @@ static void command_put_resources(struct str *out, const struct options *o,
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* Variables: one that Python needs to print at once, and the secrets. */
-static void command_put_extras(struct str *out, const struct option_list *secrets)
+/* The storages that are named, else those that the user has by default, if there are some. */
+static int command_put_storages(struct str *out, const struct options *o,
+                                const struct command_place *place, struct err *e)
 {
-	str_puts(out, "extras:\n  env: {PYTHONUNBUFFERED: \"1\"}\n");
+	if (place->storages && !o->storage.n && !o->no_storage)
+		str_puts(out, "  storages: []\n");
+	for (size_t i = 0; i < o->storage.n; i++) {
+		struct span name = command_part(o->storage.v[i], ':');
+		struct span path = span_from(span_of(o->storage.v[i]), name.n);
+		if (name.n == 0 || (path.n && (path.n == 1 || path.p[1] != '/')))
+			return err_set(e, 400, NULL,
+			               "--storage: must be NAME[:PATH] with an absolute PATH, is "
+			               "\"%s\"",
+			               o->storage.v[i]);
+		str_puts(out, i ? "    - {name: " : "  storages:\n    - {name: ");
+		str_json(out, name);
+		if (path.n) {
+			str_puts(out, ", mountPath: ");
+			str_json(out, span_from(path, 1));
+		}
+		str_puts(out, "}\n");
+	}
+	return 0;
+}
+
+/* Variables: one that Python needs to print at once, that of an environment, and the secrets. */
+static void command_put_extras(struct str *out, const struct option_list *secrets,
+                               const struct command_place *place)
+{
+	str_puts(out, "extras:\n  env: {PYTHONUNBUFFERED: \"1\"");
+	if (place->environment) {
+		str_printf(out, ", %s: ", place->environment);
+		str_json(out, span_of(place->environment_dir));
+	}
+	str_puts(out, "}\n");
 	for (size_t i = 0; i < secrets->n; i++) {
 		str_puts(out, i ? ", " : "  secretEnv: [");
-		str_json(out, command_name(secrets->v[i]));
+		str_json(out, command_part(secrets->v[i], '='));
 	}
 	str_puts(out, secrets->n ? "]\n" : "");
 }
@@ -195,12 +242,7 @@ int compose_command(struct job_text *t, const struct options *o, const struct co
 	command.parameter = ARENA_NEW(&arena, struct command_parameter, o->set.n + o->sweep.n);
 	command_add_parameters(&command, &o->set);
 	command_add_parameters(&command, &o->sweep);
-	str_puts(&command.out, "exec");
-	const char *const *word = o->command;
-	do {
-		str_char(&command.out, ' ');
-		command_put_word(&command, span_of(*word));
-	} while (*++word);
+	command_put_words(&command, o, place);
 	str_puts(&out, "protocolVersion: 2\nname: ");
 	if (o->name[0])
 		str_json(&out, span_of(o->name));
@@ -223,9 +265,12 @@ int compose_command(struct job_text *t, const struct options *o, const struct co
 		struct span line = span_next(&rest, '\n');
 		str_printf(&out, "%s%.*s\n", line.n ? "        " : "", (int)line.n, line.p);
 	}
-	command_put_extras(&out, &o->secret);
+	command_put_extras(&out, &o->secret, place);
+	bool bad = command_put_storages(&out, o, place, e) < 0;
 	bool full = out.full || command.out.full;
 	str_done(&command.out);
+	if (bad)
+		return -1;
 	if (command.secret.n)
 		return err_set(
 		    e, 400, NULL,
@@ -246,13 +291,14 @@ int compose_check_file(const struct options *o, struct err *e)
 	                     : o->ask_cpus   ? "--cpus"
 	                     : o->ask_memory ? "--memory"
 	                                     : NULL;
-	if (o->command || (!amount && !o->image[0]))
+	const char *storage = o->storage.n ? "--storage" : o->no_storage ? "--no-storage" : NULL;
+	if (o->command || (!amount && !o->image[0] && !storage))
 		return 0;
-	return err_set(e, 400, NULL,
-	               "%s is for a command after --; with a file, the file says %s of its task "
-	               "roles",
-	               amount ?: "--image",
-	               amount ? "how many: resourcePerInstance" : "which image: dockerImage");
+	return err_set(e, 400, NULL, "%s is for a command after --; with a file, the file says %s",
+	               amount ?: storage ?: "--image",
+	               amount    ? "how many: resourcePerInstance of its task roles"
+	               : storage ? "which: extras.storages"
+	                         : "which image: dockerImage of its task roles");
 }
 
 const char *compose_directory(bool any, const char *way, struct arena *a, struct err *e)

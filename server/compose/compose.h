@@ -42,6 +42,9 @@ int job_text_rename(struct job_text *t, const char *name, struct err *e);
  *	job_text_put(&t, path, SPAN("\"/a\""), e);
  */
 int job_text_put(struct job_text *t, const char *const path[], struct span json, struct err *e);
+/* The same.  add: the value is a list of one, and becomes the first item of a list at the path. */
+int job_text_change(struct job_text *t, const char *const path[], struct span json, bool add,
+                    struct err *e);
 /* Its name; "" if the text has none.  In the arena. */
 const char *job_text_name(const struct job_text *t, struct arena *a);
 
@@ -55,7 +58,10 @@ int job_text_v2(const struct job_text *t, const char *option, struct arena *a, s
  * *e: no v2 job, no such parameter, which names those that there are, no scalar. */
 int job_text_set(struct job_text *t, const char *option, struct span name, struct span value,
                  struct err *e);
-/* --name, --set, --env and --secret.  -1 and *e; a place is one in the text. */
+/* The next NAME of `<% $secrets.NAME %>` from *at on, which moves behind it; n is 0: none. */
+struct span job_text_secret(struct span text, size_t *at);
+/* --name, --set, --env and --secret: a secret that no placeholder names becomes a variable.  -1 and
+ * *e; a place is one in the text. */
 int job_text_vary(struct job_text *t, const struct options *o, struct err *e);
 /* The stored form of a job, in the arena: the text; with secrets, it is written anew with "******"
  * in their places.  -1 and *e: it is no valid job. */
@@ -89,6 +95,9 @@ struct command_place {
 	const char *image;      /* IMAGE_OF_HOST: none, the files of the machine */
 	struct amounts machine; /* zeros: those of a cluster, which is not known */
 	bool alone;             /* no other job is counted there: without GPUs there is no limit */
+	bool storages;          /* the user has storages by default */
+	/* VIRTUAL_ENV or CONDA_PREFIX, and its directory, which tasks see; NULL: none is used. */
+	const char *environment, *environment_dir;
 };
 
 /*
@@ -96,7 +105,8 @@ struct command_place {
  * exactly these words; in them, `<% $parameters.NAME %>` of --set and --sweep remains, and these
  * parameters are null.  A --secret is a variable; `<% $secrets.NAME %>` of it is refused.  Without
  * --gpus it gets 4 CPUs and 8 GiB, with it so much for each GPU, on a known machine the share of
- * its GPUs.  -1 and *e.  The caller calls job_text_wipe in any case.
+ * its GPUs.  --storage and --no-storage replace the user's storages.  -1 and *e.  The caller calls
+ * job_text_wipe in any case.
  */
 int compose_command(struct job_text *t, const struct options *o, const struct command_place *place,
                     struct err *e);

@@ -18,7 +18,8 @@ enum {
 	IGNORE_MAX = 64 << 10,
 	PATH_SIZE = 4096,
 	CHUNK = 64 << 10,
-	LARGEST = 5
+	LARGEST = 5,
+	LEFT_OUT = 5
 };
 static const char IGNORE[] = ".rest-litignore";
 /* Files that are left out unless git tracks them, or a line of .rest-litignore keeps them. */
@@ -37,6 +38,8 @@ struct directory {
 	size_t n, cap;
 	struct ignore_rule *rule; /* first those of SECRETS */
 	size_t n_rules;
+	struct str left; /* the first ones of n_left paths that are left out, for a note */
+	size_t n_left;
 	bool untracked;          /* a file is sent that git does not track */
 	const char *environment; /* the last one that was left out, with a slash; NULL: none */
 	struct notes *warnings;
@@ -126,13 +129,22 @@ static int directory_read_ignore(struct directory *d)
 /* Where a path was found; only WALKED are directories added. */
 enum found { WALKED, TRACKED, UNTRACKED };
 
+/* Names a directory or file that is not sent. */
+static void directory_leave(struct directory *d, struct span path, const char *slash,
+                            const char *why)
+{
+	char shown[4 * QUOTE_MAX];
+	if (d->n_left++ < LEFT_OUT)
+		str_printf(&d->left, "%s\"%s%s\" (%s)", d->n_left > 1 ? ", " : "",
+		           quote(shown, path), slash, why);
+}
+
 /* Returns true if a path is, or is in, an environment of Python or conda: it has the programs of
- * this machine, as links or for its paths.  Each gives a note. */
+ * this machine, as links or for its paths. */
 static bool directory_in_environment(struct directory *d, const char *name, enum found found)
 {
 	static const char *const MARKS[] = { "pyvenv.cfg", "conda-meta" };
 	char path[2 * PATH_SIZE];
-	char shown[4 * QUOTE_MAX];
 	if (d->environment && span_starts(span_of(name), d->environment))
 		return true;
 	for (size_t n = found == WALKED ? strlen(name) : 0;; n++) {
@@ -142,10 +154,8 @@ static bool directory_in_environment(struct directory *d, const char *name, enum
 			if (faccessat(d->fd, path, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
 				continue;
 			d->environment = arena_printf(&d->arena, "%.*s/", (int)n, name);
-			notes_add(d->warnings, NOWHERE,
-			          "\"%s\" is an environment of Python or conda and is not sent; "
-			          "tasks use the packages of their image or machine",
-			          quote(shown, (struct span){ name, n }));
+			directory_leave(d, (struct span){ name, n }, "/",
+			                "an environment of Python or conda");
 			return true;
 		}
 		if (!name[n])
@@ -249,13 +259,30 @@ static int git_output(struct directory *d, const char *git, const char *const wo
 	               status == 0 ? "the list is too long" : str_c(&sentence));
 }
 
+/* Names what git ignores, directories first; not what Python makes anew. */
+static void directory_ignored(struct directory *d, struct span all)
+{
+	static const char *const MADE[] = { "*__pycache__/", "*.pyc", "*.egg-info/", "*_cache/" };
+	for (int files = 0; files < 2; files++) {
+		for (struct span rest = all; rest.n;) {
+			struct span path = span_next(&rest, '\0');
+			bool made = false;
+			for (size_t i = 0; i < ARRAY_SIZE(MADE); i++)
+				made |= fnmatch(MADE[i], path.p, 0) == 0; /* it ends with a NUL */
+			if (path.n && !made && (path.p[path.n - 1] != '/') == files)
+				directory_leave(d, path, "", "ignored by git");
+		}
+	}
+}
+
 /* Adds the files of a repository: tracked, or neither tracked nor ignored. */
 static int directory_ask_git(struct directory *d, const char *git, struct code_pack *out)
 {
-	enum { TRACKS, OTHERS, CHANGES, COMMIT, N };
-	static const char *const ASK[N][6] = {
+	enum { TRACKS, OTHERS, IGNORED, CHANGES, COMMIT, N };
+	static const char *const ASK[N][7] = {
 		{ "ls-files", "-z", "-s" },
 		{ "ls-files", "-z", "-o", "--exclude-standard" },
+		{ "ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory" },
 		{ "status", "--porcelain", "-uno", "--", "." },
 		{ "rev-parse", "--verify", "HEAD" },
 	};
@@ -285,6 +312,7 @@ static int directory_ask_git(struct directory *d, const char *git, struct code_p
 			    "files git does not list",
 			    quote(shown, path));
 	}
+	directory_ignored(d, say[IGNORED]);
 	(void)snprintf(out->commit, sizeof(out->commit), "%.*s", (int)span_chr(say[COMMIT], '\n'),
 	               say[COMMIT].p);
 	out->changed = say[CHANGES].n > 0 || d->untracked;
@@ -426,6 +454,10 @@ static int directory_pack_files(struct directory *d, const struct code_room *roo
 	if (d->e->http)
 		return err_wrap(d->e, "--code %s cannot be sent (lines of %s/%s leave files out)",
 		                d->name, d->name, IGNORE);
+	if (d->n_left > LEFT_OUT)
+		str_printf(&d->left, " and %zu more", d->n_left - LEFT_OUT);
+	if (d->n_left)
+		notes_add(d->warnings, NOWHERE, "left out: %s", str_c(&d->left));
 	for (size_t i = 0; i < d->n; i++)
 		bytes += d->entry[i].size;
 	if (bytes > room->unpacked)
@@ -445,7 +477,9 @@ static int directory_pack_files(struct directory *d, const struct code_room *roo
 int directory_pack(const char *name, const struct code_room *room, struct code_pack *out,
                    struct notes *warnings, struct err *e)
 {
-	struct directory d = { .name = name, .warnings = warnings, .e = e };
+	struct directory d = {
+		.name = name, .left = STR_INIT(PATH_SIZE), .warnings = warnings, .e = e
+	};
 	*out = (struct code_pack){ .changed = false };
 	d.fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int rc = d.fd < 0 ? err_set(e, 400, NULL, "--code %s: %m", name)
@@ -454,6 +488,7 @@ int directory_pack(const char *name, const struct code_room *room, struct code_p
 	if (rc < 0)
 		str_done(&out->packed);
 	free(d.entry);
+	str_done(&d.left);
 	arena_done(&d.arena);
 	return rc;
 }

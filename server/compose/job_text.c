@@ -106,6 +106,14 @@ static void edit_put_value(struct str *out, const char *const keys[], struct spa
 		str_char(out, '}');
 }
 
+/* A line break, and blanks up to a column. */
+static void edit_put_break(struct text_edit *edit, struct span text, unsigned column)
+{
+	str_puts(&edit->fresh, span_find(text, 0, "\r\n") == SIZE_MAX ? "\n" : "\r\n");
+	for (unsigned i = 1; i < column; i++)
+		str_char(&edit->fresh, ' ');
+}
+
 /* Makes a new first member of a map. */
 static void edit_insert(struct text_edit *edit, struct span text, const struct node *map,
                         const char *const keys[], struct span json)
@@ -123,9 +131,7 @@ static void edit_insert(struct text_edit *edit, struct span text, const struct n
 		str_puts(&edit->fresh, map->n ? ", " : "");
 		return;
 	}
-	str_puts(&edit->fresh, span_find(text, 0, "\r\n") == SIZE_MAX ? "\n" : "\r\n");
-	for (unsigned i = 1; i < map->column; i++)
-		str_char(&edit->fresh, ' ');
+	edit_put_break(edit, text, map->column);
 }
 
 /* The second tree has the value at the path, and differs from the first in nothing else. */
@@ -165,7 +171,38 @@ static bool edit_try(struct job_text *t, const struct text_edit *edit, const str
 	return right;
 }
 
-int job_text_put(struct job_text *t, const char *const path[], struct span json, struct err *e)
+/* The list with the item of a list of one before its own, in the arena. */
+static const struct node *edit_longer(const struct node *list, const struct node *one,
+                                      struct arena *a)
+{
+	struct node *longer = ARENA_NEW(a, struct node, 1);
+	struct node *item = ARENA_NEW(a, struct node, list->n + 1);
+	item[0] = one->item[0];
+	for (uint32_t i = 0; i < list->n; i++)
+		item[i + 1] = list->item[i];
+	*longer = (struct node){ .type = NODE_LIST, .n = list->n + 1, .item = item };
+	return longer;
+}
+
+/* Writes the item of a list of one, which is JSON, before those of a list. */
+static void edit_prepend(struct text_edit *edit, struct span text, const struct node *list,
+                         struct span json)
+{
+	size_t at = text_offset(text, list->line, list->column);
+	bool flow = at < text.n && text.p[at] == '[';
+	if (!flow && (at >= text.n || text.p[at] != '-'))
+		return;
+	edit->from = edit->to = at + flow;
+	str_puts(&edit->fresh, flow ? "" : "- ");
+	str_span(&edit->fresh, span_from(span_to(json, json.n - 1), 1));
+	if (flow)
+		str_puts(&edit->fresh, list->n ? ", " : "");
+	else
+		edit_put_break(edit, text, list->column);
+}
+
+int job_text_change(struct job_text *t, const char *const path[], struct span json, bool add,
+                    struct err *e)
 {
 	ARENA_SECRET arena = { 0 };
 	struct doc doc = { 0 };
@@ -181,6 +218,9 @@ int job_text_put(struct job_text *t, const char *const path[], struct span json,
 		at = next;
 	if (path[i] && node_is(at, NODE_MAP)) {
 		edit_insert(&edit, text, at, path + i, json);
+	} else if (add && !path[i] && node_is(at, NODE_LIST)) {
+		edit_prepend(&edit, text, at, json);
+		value = edit_longer(at, value, &arena);
 	} else if (i && (!path[i] || node_is(at, NODE_NULL))) {
 		edit.from = text_offset(text, at->line, at->column);
 		edit.to = text_scalar_end(text, at);
@@ -198,6 +238,11 @@ int job_text_put(struct job_text *t, const char *const path[], struct span json,
 	              "%s cannot be changed here; write it by hand, or write %s as a plain mapping "
 	              "and its values on one line, without anchors, aliases and tags",
 	              str_c(&name), path[0]);
+}
+
+int job_text_put(struct job_text *t, const char *const path[], struct span json, struct err *e)
+{
+	return job_text_change(t, path, json, false, e);
 }
 
 int job_text_rename(struct job_text *t, const char *name, struct err *e)

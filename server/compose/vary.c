@@ -3,10 +3,12 @@
 
 #include "base/doc/yaml.h"
 #include "base/enc.h"
+#include "base/pod/reference.h"
 #include "schema/schema.h"
 #include "server/compose/compose.h"
 #include "server/config/setup.h"
 #include "translate/job/dialect.h"
+#include "translate/job/names.h"
 #include "translate/reader/parse_context.h"
 
 enum { VALUE_MAX = 1 << 20 };
@@ -104,11 +106,104 @@ int job_text_set(struct job_text *t, const char *option, struct span name_text, 
 	return job_text_put(t, path, str_view(&json), e);
 }
 
+struct span job_text_secret(struct span text, size_t *at)
+{
+	static const char ROOT[] = "$secrets.";
+	while ((*at = span_find(text, *at, "<%")) != SIZE_MAX) {
+		*at = span_skip_class(text, *at + 2, " \t");
+		size_t end = span_find(text, *at, "%>");
+		if (end == SIZE_MAX)
+			break;
+		struct span name = span_from(span_to(text, end), *at);
+		if (!span_starts(name, ROOT))
+			continue;
+		name = span_trim(span_from(name, strlen(ROOT)));
+		*at = end;
+		return reference_part(&name);
+	}
+	*at = text.n;
+	return (struct span){ "", 0 };
+}
+
+/* How a job uses a secret. */
+struct secret_use {
+	bool filled;   /* a placeholder names it */
+	bool variable; /* extras.secretEnv does */
+};
+static const char *const SECRET_ENV[] = { "extras", "secretEnv", NULL };
+
+static int vary_secret_use(const struct job_text *t, const char *name, struct secret_use *use,
+                           struct err *e)
+{
+	ARENA_SECRET arena = { 0 };
+	STR_AUTO json = STR_SECRET(SUBMIT_FILE_MAX);
+	struct doc doc;
+	struct span used;
+	if (job_text_v2(t, "--secret", &arena, &doc, e) < 0)
+		return -1;
+	const struct node *names = node_get(node_get(&doc.root, SECRET_ENV[0]), SECRET_ENV[1]);
+	for (uint32_t i = 0; node_is(names, NODE_LIST) && i < names->n; i++)
+		use->variable |= node_is(&names->item[i], NODE_TEXT) &&
+		                 span_is(node_span(&names->item[i]), name);
+	for (uint32_t i = 0; node_is(&doc.root, NODE_MAP) && i < doc.root.n; i++)
+		if (!span_is(member_key(&doc.root.member[i]), "secrets"))
+			node_json(&json, &doc.root.member[i].value);
+	for (size_t at = 0; (used = job_text_secret(str_view(&json), &at)).n;)
+		use->filled |= span_is(used, name);
+	return 0;
+}
+
+/* Bytes that a job file cannot have, also as escapes. */
+static bool vary_is_binary(struct span value)
+{
+	uint32_t c = 0;
+	unsigned n;
+	bool odd = utf8_check(value) < value.n;
+	for (size_t i = 0; !odd && i < value.n; i += n) {
+		c = utf8_decode((const unsigned char *)value.p + i, value.n - i, &n);
+		odd = (c >= 0x7f && utf8_is_control(c)) || c == 0xfeff || (c & 0xfffe) == 0xfffe;
+	}
+	return odd;
+}
+
+/* A secret that no placeholder names is a variable: any bytes. */
+static int vary_secret(struct job_text *t, const char *name, struct span value, struct err *e)
+{
+	const char *const path[] = { "secrets", name, NULL };
+	ARENA_AUTO arena = { 0 };
+	STR_AUTO json = STR_SECRET((size_t)2 * VALUE_MAX);
+	struct secret_use use = { false };
+	struct settings settings;
+	if (vary_secret_use(t, name, &use, e) < 0)
+		return -1;
+	if (!use.filled && vary_is_binary(value)) {
+		str_puts(&json, "{\"base64\":\"");
+		str_base64(&json, value);
+		str_puts(&json, "\"}");
+	} else {
+		str_json(&json, value);
+	}
+	if (job_text_put(t, path, str_view(&json), e) < 0)
+		return -1;
+	if (use.filled || use.variable)
+		return 0;
+	translate_settings_default(&settings);
+	if (names_identifier_ok(span_of(name)) &&
+	    !parse_secret_env_reserved(&settings, span_of(name)))
+		return job_text_change(t, SECRET_ENV,
+		                       span_of(arena_printf(&arena, "[\"%s\"]", name)), true, e);
+	return err_set(e, 400, NULL,
+	               "--secret: no placeholder <%% $secrets.%s %%> uses it, and it cannot be the "
+	               "variable %s: names of variables have letters, digits and _, and PATH and "
+	               "those that begin with LD_, PAI_, FC_ or KUBERNETES_ are not for jobs",
+	               name, name);
+}
+
 /* --env or --secret: a variable, as text. */
 static int vary_variable(struct job_text *t, bool secret, const char *text, struct err *e)
 {
 	ARENA_SECRET arena = { 0 };
-	STR_AUTO json = STR_SECRET(VALUE_MAX);
+	STR_AUTO json = STR_INIT(VALUE_MAX);
 	struct settings settings;
 	struct doc doc;
 	struct span name;
@@ -119,7 +214,6 @@ static int vary_variable(struct job_text *t, bool secret, const char *text, stru
 		return -1;
 	const char *key = arena_dup(&arena, name);
 	const char *const in_env[] = { "extras", "env", key, NULL };
-	const char *const in_secrets[] = { "secrets", key, NULL };
 	translate_settings_default(&settings);
 	if (!secret && parse_env_reserved(&settings, name))
 		return err_set(e, 400, NULL,
@@ -130,8 +224,11 @@ static int vary_variable(struct job_text *t, bool secret, const char *text, stru
 	if (!value.p && !here)
 		return err_set(e, 400, NULL, "%s: %s is not set here; write %s=VALUE", option, key,
 		               key);
-	str_json(&json, here ? span_of(here) : value);
-	return job_text_put(t, secret ? in_secrets : in_env, str_view(&json), e);
+	value = here ? span_of(here) : value;
+	if (secret)
+		return vary_secret(t, key, value, e);
+	str_json(&json, value);
+	return job_text_put(t, in_env, str_view(&json), e);
 }
 
 int job_text_vary(struct job_text *t, const struct options *o, struct err *e)

@@ -146,6 +146,8 @@ const struct option OPTIONS[] = {
 	  .help = "files of tasks: host, this machine's (default of run), or oci, their image's (of serve, with skopeo and umoci)" },
 	{ "mount", GROUP_LOCAL, FOR_RUN, true, LIST(mount), .value = "DIR[:PATH][:rw],...",
 	  .help = "further directories for the tasks, read-only unless they end in :rw" },
+	{ "mount", GROUP_LOCAL, FOR_SERVE, false, LIST(mount), .value = "DIR[:PATH][:rw],...",
+	  .help = "directories for the tasks of all jobs, read-only unless they end in :rw; with --no-auth only" },
 	{ "keep-logs", GROUP_LOCAL, FOR_SERVE, false, BYTES(keep_logs, GIB, MIB, 65536 * GIB), .value = "N",
 	  .help = "size of the logs of ended tasks; the oldest of the user who has most are deleted first" },
 
@@ -274,6 +276,11 @@ const struct option OPTIONS[] = {
 	{ "image", GROUP_COMMAND, FOR_COMMANDS, true, TEXT(image, ""), .flag_only = true, .form = &IMAGE, .value = "IMAGE",
 	  .help = "image of the job; of run: implies --images oci; of submit: default is the server's" },
 
+	{ "storage", GROUP_COMMAND, FOR_SUBMIT, true, LIST(storage), .value = "NAME[:PATH]",
+	  .help = "a storage of the job, at PATH or /mnt/NAME; default: those that the user has by default; may be repeated" },
+	{ "no-storage", GROUP_COMMAND, FOR_SUBMIT, true, SWITCH(no_storage), .flag_only = true,
+	  .help = "no storages, also not those that the user has by default" },
+
 	{ "code", GROUP_JOB, FOR_SUBMIT, true, TEXT(code, ""), .flag_only = true, .value = "DIR",
 	  .help = "send the files of this directory along; of a command: the current directory" },
 	{ "set", GROUP_JOB, SUBMITS, true, LIST(set), .value = "NAME=VALUE",
@@ -281,7 +288,7 @@ const struct option OPTIONS[] = {
 	{ "env", GROUP_JOB, SUBMITS, true, LIST(env), .value = "NAME[=VALUE]",
 	  .help = "environment variable of the tasks; without a value that of here; may be repeated" },
 	{ "secret", GROUP_JOB, SUBMITS, true, LIST(secret), .value = "NAME[=VALUE]",
-	  .help = "a secret: of a command the variable NAME, of a file <% $secrets.NAME %>; may be repeated" },
+	  .help = "a secret: for <% $secrets.NAME %> of a file, else the variable NAME; may be repeated" },
 	{ "sweep", GROUP_JOB, FOR_SUBMIT, true, LIST(sweep), .value = "NAME=VALUE,...",
 	  .help = "submit a job for each value, or each number of 1..5; several: for each combination" },
 	{ "yes", GROUP_JOB, FOR_SUBMIT, true, SWITCH(yes), .flag_only = true,

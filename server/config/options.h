@@ -127,9 +127,9 @@ struct options {
 	int64_t ask_gpus, ask_cpus, ask_memory;
 	const char *image;
 	const char *code, *directory, *sort, *since;
-	bool fetches_code, yes, watch, hand_back;
+	bool fetches_code, yes, watch, hand_back, no_storage;
 	int64_t tail;
-	struct option_list mount, set, env, secret, tag, sweep;
+	struct option_list mount, storage, set, env, secret, tag, sweep;
 	int64_t patience_s, timeout_s, max_logs, max_line, limit;
 	int64_t cache_memory, events_memory, detail_memory, history, history_bytes, watch_page,
 	    max_object_read;

@@ -130,6 +130,9 @@ static const char *options_wrong_store(const struct options *o)
 	if (here && option_equals(o->runtime, "configmap"))
 		return "--runtime=configmap needs a cluster; on this machine the program beside "
 		       "this one, or that of --runtime-binary, is used";
+	if (o->mount.n && !(here && o->no_auth))
+		return "--mount needs --no-auth and --local: the jobs of all users would see these "
+		       "directories; give each user storages instead, by --facts";
 	if (o->port_start >= o->port_end)
 		return "--port-start must be less than --port-end";
 	if (o->hived_webservice[0] && !o->hived_config[0])

@@ -83,6 +83,18 @@ static size_t machine_put_rows(struct request *r, const struct engine_shares *al
 	return n;
 }
 
+/* The name, and the directories that tasks see in their places though they may be in hidden ones.
+ */
+static void machine_put_files(struct str *out, const struct engine_shares *all)
+{
+	json_put_word(out, "node", all->node);
+	json_put_open(out, "mounts", '[');
+	for (size_t i = 0; i < all->n_mounts; i++)
+		if (strcmp(all->mounts[i].path, all->mounts[i].source) == 0)
+			json_put_word(out, NULL, all->mounts[i].path);
+	str_char(out, ']');
+}
+
 void machine_get(struct request *r)
 {
 	const struct server *s = r->loop->server;
@@ -107,6 +119,7 @@ void machine_get(struct request *r)
 	qsort(row, n, sizeof(*row), machine_compare);
 	str_printf(out, "{\"hostFiles\":%s,\"gpusForeign\":%lld", s->host_files ? "true" : "false",
 	           (long long)all.foreign.gpus);
+	machine_put_files(out, &all);
 	machine_put_amounts(out, &all.total, "");
 	machine_put_amounts(out, &held, "Held");
 	size_t running = machine_put_rows(r, &all, row, n, false);

@@ -52,7 +52,7 @@ def test_submit_changes_what_the_options_name(check):
             code, out, err = show(at, *options, environment={"HERE": 'x="y"'})
             check.equal(f"{options}", (code, out), (0, YAML.replace(old, new, 1)))
         code, out, err = show(at, "--secret", "KEY=geheim")
-        check.ok("--secret", code == 0 and out.startswith('secrets: "******"\nprotocolVersion: 2\nname: mnist\n')
+        check.ok("--secret", code == 0 and out.startswith('extras:\n  secretEnv:\n    - KEY\nsecrets: "******"\nprotocolVersion: 2\nname: mnist\n')
                  and "text: \"it's\"\n" in out and "geheim" not in out, (code, out, err))
         code, out, err = show(at, "--set", "seed=7", "--env", "A=1", "--env", "B=2", text=FLOW)
         job = json.loads(out)
@@ -64,6 +64,24 @@ def test_submit_changes_what_the_options_name(check):
         config = s.request("GET", "/api/v2/jobs/alice~mnist/config").body
         check.ok("stored without secrets", b"******" in config and b"geheim" not in config and b"anders" not in config, config)
         check.ok("not in the log", "geheim" not in s.log(), s.log()[-300:])
+
+
+def test_secret_without_a_placeholder_is_a_variable(check):
+    """In a file: one that a placeholder names is none, one in extras.secretEnv stays once; text that no YAML has is base64."""
+    filled = YAML.replace("echo <%", "echo <% $secrets.WORD %> <%$secrets.a-b%> <%")
+    listed = "secrets: {KEY: x}\nextras:\n  secretEnv:\n  - KEY\n"
+    with keeper() as (s, at):
+        for i, (text, options, variables) in enumerate((
+                (YAML, ["KEY=geheim"], ["KEY"]), (YAML, ["KEY=geheim", "FROM"], ["FROM", "KEY"]), (YAML, ["B=geheim<% $secrets.A %>", "A=geheim"], ["A", "B"]), (filled, ["WORD=geheim", "a-b=geheim"], None),
+                (filled, ["WORD=geheim", "KEY=geheim", "a-b=geheim"], ["KEY"]), (YAML + listed, ["KEY=geheim"], ["KEY"]),
+                (YAML + listed, ["A=geheim"], ["A", "KEY"]), (FLOW, ["KEY=geheim"], ["KEY"]), (YAML, [os.fsdecode(b"KEY=\xffgeheim\x7f\x01")], ["KEY"]))):
+            code, out, err = cli("submit", *at, "--name", f"n{i}", *[w for one in options for w in ("--secret", one)], "-", text=text,
+                                 environment={"FROM": "geheim"})
+            reply = s.request("GET", f"/api/v2/jobs/alice~n{i}/config")
+            check.equal(f"{options}", (code, err, reply.json.get("extras", {}).get("secretEnv")), (0, "", variables))
+            check.ok("hidden", "geheim" not in reply.body.decode() + s.log(), reply.body)
+        code, out, err = cli("submit", *at, "--secret", os.fsdecode(b"WORD=\xffgeheim"), "-", text=filled)
+        check.ok("no text for a placeholder", code == 2 and not out and "secrets.WORD" in err and "geheim" not in err, (code, out, err))
 
 
 def test_submit_refuses_wrong_options_before_sending(check):
@@ -83,6 +101,10 @@ def test_submit_refuses_wrong_options_before_sending(check):
                 (["--env", "KUBERNETES_X=1"], YAML, ["KUBERNETES_X"]), (["--env", "NOT_HERE"], YAML, ["NOT_HERE=VALUE"]),
                 (["--secret", "2=geheim"], YAML, ["--secret", '"2"']), (["--secret", "=geheim"], YAML, ["--secret"]),
                 (["--secret", "A=geheim"], "secrets: &a {x: geheim}\n" + YAML, ["<stdin>:1:10", "secrets.A", "by hand"]),
+                (["--secret", "PATH=geheim"], YAML, ["--secret", "$secrets.PATH %>", "variable PATH", "LD_"]),
+                (["--secret", "LD_X=geheim"], YAML, ["variable LD_X"]), (["--secret", "PAI_X=geheim"], YAML, ["variable PAI_X"]),
+                (["--secret", "a-b=geheim"], YAML, ["variable a-b", "letters"]),
+                (["--secret", "A=geheim"], YAML + "extras: {secretEnv: &a [B]}\nsecrets: {B: 1}\n", ["extras.secretEnv", "by hand"]),
                 (["--set", "lr=1"], YAML.replace("lr: 0.1", "lr: &a 0.1"), ["<stdin>:6", "parameters.lr", "by hand"]),
                 (["--env", "A=1"], "a: [\n", ["<stdin>:"]), (["-o", "job"], YAML, ["--dry-run"]),
                 (["--sweep", "lr=1", "--logs"], YAML, ["--wait"])):

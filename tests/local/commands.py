@@ -1,4 +1,5 @@
 """rest-lit run -- COMMAND: what a command sees, what it prints, and how it ends."""
+import base64
 import glob
 import json
 import os
@@ -7,6 +8,7 @@ import random
 import re
 import signal
 import subprocess
+import tempfile
 import time
 
 from cli import Cli, cli
@@ -288,23 +290,37 @@ def test_submitted_command_runs_with_the_files_of_its_directory(check):
 
 
 def test_submitted_command_has_its_secrets_as_variables(check):
-    """--secret NAME sets the variable NAME for a command, any bytes; nothing shows the value."""
-    value = "it's $x `id` \\\n<% $parameters.p %> \"end\"\n"
+    """--secret NAME sets the variable NAME for a command, byte for byte; nothing shows the value."""
+    values = ["it's $x `id` \\\n<% $parameters.p %> \"end\"\n", 'a"b$c\\n', 'a"b$c\n', "", "ä€😀\u2028", " 0x1F: ~ # ", "!!binary YQ==",
+              *map(os.fsdecode, (bytes(range(1, 256)), b"\xff4711", b"\xef\xbb\xbf\xc2\x854711\xef\xbf\xbf\x7f"))]
+    names = [f"KEY{i}" for i in range(len(values))]
+    wanted = [os.fsencode(v).hex() for v in values]
     with Here() as p, Machine() as m:
-        p.write("see.py", "import os, sys; print(sys.argv[1:], os.environ['KEY'].encode().hex(), os.environ['FROM'] == 'Sesame-4711')\n")
+        p.write("see.py", "import os, sys; print(sys.argv[2:], [os.environb[k.encode()].hex() for k in sys.argv[1].split(',')], os.environ['FROM'] == 'Sesame-4711')\n")
         at = ("submit", "--server", f"http://127.0.0.1:{m.port}", "--name", "secret")
         more = {**p.more, "environment": {**p.more["environment"], "FROM": "Sesame-4711"}}
-        words = ("python3", "see.py", "<% $secrets.OTHER %>")
-        code, out, err = cli(*at, "--logs", "--secret", "KEY=" + value, "--secret", "FROM", "--", *words, **more)
-        check.ok("the variables", code == 0 and f"main[0] | ['<% $secrets.OTHER %>'] {value.encode().hex()} True\n" in out, (code, out, err))
+        words = ("python3", "see.py", ",".join(names), "<% $secrets.OTHER %>")
+        options = [w for name, value in zip(names, values) for w in ("--secret", f"{name}={value}")] + ["--secret", "FROM"]
+        shown = []
+        for form in ([], ["-o", "job"]):
+            code, out, err = cli(*at, "--dry-run", *form, *options, "--", *words, **more)
+            check.ok("dry run", code == 0 and "KEY8" in out, (code, out, err))
+            shown += [out, err]
+        code, out, err = cli(*at, "--logs", *options, "--", *words, **more)
+        check.ok("the variables", code == 0 and f"main[0] | ['<% $secrets.OTHER %>'] {wanted} True\n" in out, (code, out, err))
+        out = out.replace(str(wanted), "")
         config = m.request("GET", "/api/v2/jobs/alice~secret/config").body.decode()
-        check.ok("the names are stored", '"secretEnv":["KEY","FROM"]' in re.sub(r"\s", "", config), config)
-        seen = json.dumps(m.framework("secret")) + config + out + err + m.log("secret", "main") + Machine.log(m)
-        check.ok("no value is shown", "4711" not in seen and "end\\" not in seen and value not in seen, seen[:300])
+        check.ok("the names are stored", '"secretEnv":["KEY0",' in re.sub(r"\s", "", config), config)
+        shown += [json.dumps(m.framework("secret")), m.request("GET", "/api/v2/jobs/alice~secret").body.decode(), config, out, err,
+                  m.log("secret", "main").replace(str(wanted), ""), Machine.log(m), cli("show", *at[1:3], "secret")[1]]
+        for value in ["4711", "end\\", *filter(None, values)]:
+            forms = {value, json.dumps(value)[1:-1], base64.b64encode(os.fsencode(value)).decode()}
+            check.equal("no value is shown", [text[:300] for text in shown for form in forms if form in text], [])
         code, out, err = cli(*at, "--dry-run", "--secret", "KEY=1", "--", "sh", "-c", "echo <%$secrets.KEY%>", **more)
         check.ok("a placeholder is refused", code == 2 and not out and "<% $secrets.KEY %>" in err and "variable KEY" in err, (code, out, err))
-        code, out, err = cli(*at, "--dry-run", "--secret", "PAI_X=4711", "--", "true", **more)
-        check.ok("names of the system are refused", code == 2 and "PAI_X" in err and "4711" not in err, (code, out, err))
+        for name in ("PAI_X", "FC_X", "PATH", "LD_PRELOAD"):
+            code, out, err = cli(*at, "--dry-run", "--secret", f"{name}=4711", "--", "true", **more)
+            check.ok("names of the system are refused", code == 2 and name in err and "4711" not in err, (code, out, err))
 
 
 def test_submitted_command_needs_no_image_with_or_without_tools(check):
@@ -339,12 +355,76 @@ def test_submitted_command_is_told_of_hidden_environments(check):
         venv = os.path.join(p.cwd, "venv")
         more = {**p.more, "environment": {**p.more["environment"], "VIRTUAL_ENV": venv}}
         code, out, err = cli(*at, "--", "pithon", **more)
-        check.ok("before", f"{venv} is not used by the job" in err and '"venv" is an environment' in err, err)
+        check.ok("before", f"{venv} is not used by the job" in err and f"--mount {venv}" in err and 'left out: "venv/" (an environment' in err, err)
         check.ok("its failure", code == 1 and "home directories" in err and "pithon: not found" in err, (code, out, err))
         code, out, err = cli(*at, "--", PYTHON, "-c", "1", **more)
         check.ok("a path", code == 0 and "is not used by" not in err, (code, out, err))
         code, out, err = cli(*at, "--", "true", **p.more)
         check.ok("without one", code == 0 and "not used" not in err, (code, out, err))
+
+
+def test_submitted_command_has_the_storages_of_its_user(check):
+    """Those by default at /mnt/NAME, --storage others, --no-storage none; an unknown name is answered with the user's own."""
+    base = tempfile.mkdtemp(prefix="rest-lit-local.")
+    os.chmod(base, 0o755)
+    for name in ("data", "more"):
+        os.mkdir(os.path.join(base, name))
+        with open(os.path.join(base, name, f"of-{name}"), "w", encoding="ascii"):
+            pass
+    facts = os.path.join(base, "facts.json")
+    with open(facts, "w", encoding="ascii") as f:
+        json.dump({"storages": [{"name": name, "path": os.path.join(base, name), "share": True, "readOnly": True, "default": name == "data"}
+                                for name in ("data", "more")]}, f)
+    with Here() as p, Machine("--facts", facts) as m:
+        at = ("submit", "--server", f"http://127.0.0.1:{m.port}", "--logs")
+        for options, path, seen in (([], "/mnt", ["data"]), ([], "/mnt/data", ["of-data"]), (["--storage", "more"], "/mnt", ["more"]),
+                                    (["--storage", "more:/srv/x", "--storage", "data"], "/mnt /srv/x", ["data", "of-more"]), (["--no-storage"], "/mnt", [])):
+            code, out, err = cli(*at, *options, "--", "sh", "-c", f"ls {path} | grep -e data -e more || true", **p.more)
+            check.equal(f"{options}", (code, re.findall(r"^main\[0\] \| (\S+)$", out, re.M)), (0, seen))
+        for options, words in ((["--storage", "dat"], ["storage `dat` does not exist", "alice, who has `data`, `more`"]),
+                               (["--storage", "data:x"], ["--storage", "NAME[:PATH]"]), (["--storage", "data", "--no-storage"], ["--no-storage cannot"])):
+            code, out, err = cli(*at, *options, "--", "true", **p.more)
+            check.ok(f"{options}", code == 2 and not out and all(w in err for w in words), (code, out, err))
+        code, out, err = cli(*at[:3], "--storage", "data", "-", text="{}", **p.more)
+        check.ok("with a file", code == 2 and "--storage is for a command" in err and "extras.storages" in err, (code, out, err))
+    with Here() as p, Machine() as m:
+        code, out, err = cli("submit", "--server", f"http://127.0.0.1:{m.port}", "--dry-run", "-o", "job", "--", "true", **p.more)
+        check.ok("without storages: no line", code == 0 and "storages" not in out, (code, out, err))
+
+
+def test_server_of_one_user_shows_mounts_and_environments_in_them(check):
+    """serve --no-auth --mount: DIR of all tasks, read-only without :rw; an active environment in it is used."""
+    with Here() as p:
+        for name in ("venv/bin", "data", "out"):
+            os.makedirs(os.path.join(p.root, name))
+        venv, data, out_dir = (os.path.join(p.root, name) for name in ("venv", "data", "out"))
+        with open(os.path.join(venv, "pyvenv.cfg"), "w", encoding="ascii") as f:
+            f.write("home = /usr/bin\n")
+        os.symlink(PYTHON, os.path.join(venv, "bin", "python"))
+        with open(os.path.join(data, "file"), "w", encoding="ascii") as f:
+            f.write("of the data\n")
+        os.chmod(p.root, 0o755)
+        os.chmod(out_dir, 0o777)
+        more = {**p.more, "environment": {**p.more["environment"], "VIRTUAL_ENV": venv}}
+        with Machine("--mount", f"{data}:/data,{venv}", "--mount", f"{out_dir}:rw") as m:
+            at = ("submit", "--server", f"http://127.0.0.1:{m.port}", "--logs")
+            check.equal("listed", m.request("GET", "/api/v2/machine").json["mounts"], [venv, out_dir])
+            script = f"cat /data/file; touch /data/x {venv}/x 2>/dev/null || echo read-only; echo kept >{out_dir}/kept; ls {p.home}"
+            code, out, err = cli(*at, "--", "sh", "-c", script, **p.more)
+            check.ok("read and written", "of the data" in out and "read-only" in out, (code, out, err))
+            with open(os.path.join(out_dir, "kept"), encoding="ascii") as f:
+                check.equal("written here", f.read(), "kept\n")
+            check.ok("homes stay hidden", "work" not in out, out)
+            code, out, err = cli(*at, "--", "python", "-c", "import os, sys; print(sys.prefix, os.environ['VIRTUAL_ENV'], os.environ['PATH'].split(':')[0])", **more)
+            check.ok("the environment", code == 0 and f"main[0] | {venv} {venv} {venv}/bin\n" in out and "is not used" not in err, (code, out, err))
+            os.remove(os.path.join(venv, "bin", "python"))
+            p.write("python", "#!/bin/sh\n")
+            os.symlink(os.path.join(p.cwd, "python"), os.path.join(venv, "bin", "python"))
+            code, out, err = cli(*at[:3], "--dry-run", "-o", "job", "--", "python", **more)
+            check.ok("not one whose program is hidden", code == 0 and "VIRTUAL_ENV" not in out and f"{venv} is not used" in err, (out, err))
+        with Machine() as m:
+            code, out, err = cli("submit", "--server", f"http://127.0.0.1:{m.port}", "--dry-run", "-o", "job", "--", "python", **more)
+            check.ok("not without --mount", code == 0 and "VIRTUAL_ENV" not in out and f"{venv} is not used" in err and f"--no-auth --mount {venv}" in err, (out, err))
 
 
 def test_command_runs_without_a_home_directory(check):

@@ -352,6 +352,22 @@ def test_page_job_copies_its_configuration(check):
             settle(page, lambda: page.js("return window.copied") == text, "it is copied")
 
 
+def test_page_job_shows_no_secret(check):
+    """The value of a variable of extras.secretEnv is in no view of its job, and not in its copy."""
+    with Machine() as server:
+        server.start("hides", {"main": role("echo ${#KEY} letters", "exit 3")}, secrets={"KEY": "Sesame-4711"}, extras={"secretEnv": ["KEY"]})
+        server.wait("hides")
+        with Page(check, server, "#/jobs/alice~hides") as page:
+            for view, seen in (("log", "11 letters"), ("events", "Scheduled"), ("configuration", "secretEnv")):
+                details(page, view)
+                check.ok(view, page.shows(seen))
+                check.ok("hidden", "4711" not in page.js("return document.documentElement.outerHTML"))
+            check.ok("in its place", page.shows("******"))
+            page.click("button", "Clone")
+            settle(page, lambda: page.hash().startswith("/submit") and "secretEnv" in page.text("textbox", "Job"), "the copy")
+            check.ok("nor in the copy", "4711" not in page.text("textbox", "Job") + page.js("return document.documentElement.outerHTML"))
+
+
 def test_page_job_with_many_tasks_has_few_rows(check):
     """For 20 000 tasks, there are at most 200 rows; the keyboard reaches the log of the last
     task."""
@@ -624,7 +640,7 @@ WHOLE = [test_page_job_shows_the_ssh_command, test_page_job_details_have_command
          test_page_job_clones_under_a_free_name,
          test_page_job_has_an_address_for_each_line,
          test_page_job_has_a_chart_of_different_tasks,
-         test_page_job_copies_its_configuration,
+         test_page_job_copies_its_configuration, test_page_job_shows_no_secret,
          test_page_job_with_many_tasks_has_few_rows,
          test_page_job_shows_earlier_attempts, test_page_job_tells_its_tries_and_the_last_exit_code,
          test_page_job_follows_attempts_to_their_failures,

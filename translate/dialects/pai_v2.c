@@ -1,5 +1,6 @@
 /* Jobs of protocol 2 (YAML or JSON): the roles and the job.  The schema has checked the types;
  * these files check the rest. */
+#include "base/enc.h"
 #include "translate/dialects/dialects.h"
 #include "translate/dialects/pai_v2_internal.h"
 #include "translate/job/names.h"
@@ -183,6 +184,18 @@ static void pai_v2_read_env(struct parse_context *r)
 	}
 }
 
+/* The value of a variable: a scalar, or `{base64: TEXT}` of bytes other than 0. */
+static bool pai_v2_secret_ok(struct parse_context *r, const struct node *value)
+{
+	const struct node *code = node_get(value, "base64");
+	struct span bytes;
+	if (!node_is(value, NODE_MAP))
+		return node_scalar(r->a, value).p;
+	return value->n == 1 && node_is(code, NODE_TEXT) &&
+	       base64_decode(r->a, node_span(code), &bytes) == 0 &&
+	       span_chr(bytes, '\0') == bytes.n;
+}
+
 /* `extras.secretEnv`: pai-runtime sets these variables. */
 static void pai_v2_check_secret_env(struct parse_context *r)
 {
@@ -192,11 +205,13 @@ static void pai_v2_check_secret_env(struct parse_context *r)
 		struct field one = field_item(&names, i);
 		struct span name = field_text(&one);
 		const struct member *secret = node_member(r->job->secrets, name);
-		if (parse_env_reserved(r->set, name))
+		if (parse_secret_env_reserved(r->set, name))
 			parse_refuse(r, &one, "%s is reserved and cannot be set",
 			             arena_quoted(r->a, name));
-		else if (!secret || !node_scalar(r->a, &secret->value).p)
-			parse_refuse(r, &one, "%s must be text, a number or a boolean in `secrets`",
+		else if (!secret || !pai_v2_secret_ok(r, &secret->value))
+			parse_refuse(r, &one,
+			             "%s must be text, a number or a boolean in `secrets`, or "
+			             "{base64: TEXT} of bytes other than 0",
 			             arena_quoted(r->a, name));
 	}
 }

@@ -50,6 +50,21 @@ static int add_mount(struct scope *s, struct mount *v, const struct storage_fact
 	return 0;
 }
 
+/* The storages of the user, for an error: at most some lines. */
+static const char *storages_known(const struct scope *s)
+{
+	enum { KNOWN_BYTES = 400 };
+	STR_AUTO text = STR_INIT((size_t)2 * KNOWN_BYTES);
+	for (size_t i = 0; i < s->facts->n_storages; i++) {
+		const char *more =
+		    text.n < KNOWN_BYTES ? arena_quoted(s->a, s->facts->storages[i].name) : "...";
+		str_printf(&text, "%s`%s`", i ? ", " : "", more);
+		if (text.n >= KNOWN_BYTES)
+			break;
+	}
+	return arena_dup(s->a, text.n ? str_view(&text) : SPAN("none"));
+}
+
 int storages_resolve(struct scope *s, struct err *e)
 {
 	const struct facts *facts = s->facts;
@@ -69,8 +84,9 @@ int storages_resolve(struct scope *s, struct err *e)
 			k++;
 		if (k == facts->n_storages)
 			return err_at(e, NO_STORAGE, r->where,
-			              "storage `%s` does not exist, or is not granted to %s",
-			              arena_quoted(s->a, r->name), s->job->user);
+			              "storage `%s` does not exist, or is not granted to %s, who "
+			              "has %s",
+			              arena_quoted(s->a, r->name), s->job->user, storages_known(s));
 		if (add_mount(s, v, &facts->storages[k], r, e) < 0)
 			return -1;
 	}

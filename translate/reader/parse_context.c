@@ -380,6 +380,12 @@ bool parse_env_reserved(const struct settings *set, struct span name)
 	return reserved && !span_is(name, SSH_KEY);
 }
 
+bool parse_secret_env_reserved(const struct settings *set, struct span name)
+{
+	static const char *const PROGRAMS[] = { "PATH", "LD_*", NULL };
+	return parse_listed(PROGRAMS, name) || parse_env_reserved(set, name);
+}
+
 size_t parse_env(struct parse_context *r, const struct field *map, struct env_var *v, size_t n)
 {
 	uint32_t members = field_members(map);

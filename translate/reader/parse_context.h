@@ -161,6 +161,8 @@ bool parse_listed(const char *const *list, struct span name);
 
 /* Returns true if jobs must not set this environment variable. */
 bool parse_env_reserved(const struct settings *set, struct span name);
+/* The same of a secret, which pai-runtime sets: nor one that chooses programs or libraries. */
+bool parse_secret_env_reserved(const struct settings *set, struct span name);
 
 /* The warning about {{FC_. */
 #define WARN_FC "{{FC_...}} is replaced by the FrameworkController; this cannot be escaped"

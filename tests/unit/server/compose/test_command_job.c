@@ -166,7 +166,9 @@ TEST(test_command_gets_the_share_of_its_gpus)
 		struct options o = { .ask_gpus = ROWS[i].gpus,
 			             .ask_cpus = ROWS[i].cpus,
 			             .ask_memory = ROWS[i].memory };
-		const struct command_place place = { "img", *ROWS[i].machine, ROWS[i].alone };
+		const struct command_place place = { .image = "img",
+			                             .machine = *ROWS[i].machine,
+			                             .alone = ROWS[i].alone };
 		for (size_t k = 0; k < ARRAY_SIZE(KEYS); k++) {
 			const char *const path[] = { "taskRoles", "main", "resourcePerInstance",
 				                     KEYS[k], NULL };
@@ -202,9 +204,9 @@ TEST(test_command_shares_of_all_gpus_fit_the_machine_together)
 		int64_t gpus = 1 + i % GPUS;
 		int64_t milli = sizes ? 16000 : (1 + i / GPUS) * 1000 - (i % 3) * 250;
 		int64_t memory = ((24105 - SIZES / 2 + i % SIZES) << 20) + (i % 5) * 200000;
-		const struct command_place place = { "img",
-			                             { { { gpus, milli, memory, 0 } } },
-			                             false };
+		const struct command_place place = {
+			.image = "img", .machine = { { { gpus, milli, memory, 0 } } }
+		};
 		for (int64_t each = 1; each <= gpus; each += gpus > 4 ? 3 : 1) {
 			struct options o = { .ask_gpus = each, .name = "n" };
 			int64_t jobs = gpus / each;
@@ -252,5 +254,61 @@ TEST(test_command_refuses_what_it_cannot_run)
 	assert_int_equal(compose_check_file(&o, no_err()), -1);
 	assert_non_null(strstr(err_msg(&unit.e),
 	                       "--memory is for a command after --; with a file, the "
-	                       "file says how many: resourcePerInstance"));
+	                       "file says how many: resourcePerInstance of its task roles"));
+	o = (struct options){ .no_storage = true, .image = "" };
+	assert_int_equal(compose_check_file(&o, no_err()), -1);
+	assert_non_null(strstr(err_msg(&unit.e), "--no-storage is for a command"));
+	static const char *const WRONG[] = { "", ":/x", "data:", "data:x", "data::/x" };
+	static const char *TRUE[] = { "true", NULL };
+	for (size_t i = 0; i < ARRAY_SIZE(WRONG); i++) {
+		const char *one = WRONG[i];
+		struct job_text t;
+		o = (struct options){ .storage = { &one, 1 }, .command = TRUE, .name = "" };
+		assert_int_equal(compose_command(&t, &o, &CLUSTER, no_err()), -1);
+		assert_non_null(strstr(err_msg(&unit.e), "--storage: must be NAME[:PATH]"));
+		job_text_wipe(&t);
+	}
+}
+
+TEST(test_command_has_the_named_or_default_storages)
+{
+	static const char *TRUE[] = { "true", NULL };
+	static const struct {
+		const char *storage[3], *wanted;
+		bool defaults, none;
+	} ROWS[] = {
+		{ { NULL }, "env: {PYTHONUNBUFFERED: \"1\"}\n", false, false },
+		{ { NULL }, "env: {PYTHONUNBUFFERED: \"1\"}\n  storages: []\n", true, false },
+		{ { NULL }, "env: {PYTHONUNBUFFERED: \"1\"}\n", true, true },
+		{ { "data", "b-1:/d/a b" },
+		  "env: {PYTHONUNBUFFERED: \"1\"}\n  storages:\n    - {name: \"data\"}\n    - "
+		  "{name: "
+		  "\"b-1\", mountPath: \"/d/a b\"}\n",
+		  true,
+		  false },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
+		struct command_place place = { .image = "img", .storages = ROWS[i].defaults };
+		const char *named[2] = { ROWS[i].storage[0], ROWS[i].storage[1] };
+		struct options o = { .name = "n",
+			             .storage = { named, named[0] ? 2 : 0 },
+			             .no_storage = ROWS[i].none };
+		struct job_text t;
+		compose(&t, &o, &place, TRUE);
+		assert_string_equal(strstr(t.text, "env: "), ROWS[i].wanted);
+		job_text_wipe(&t);
+	}
+}
+
+TEST(test_command_uses_an_environment_first)
+{
+	static const char *TRUE[] = { "true", NULL };
+	static const char *const ENV[] = { "extras", "env", "VIRTUAL_ENV", NULL };
+	struct options o = { .name = "n" };
+	struct command_place place = { .image = "host",
+		                       .environment = "VIRTUAL_ENV",
+		                       .environment_dir = "/opt/it's $x" };
+	assert_string_equal(composed(&o, &place, TRUE, COMMAND, &unit.a),
+	                    "PATH='/opt/it'\\''s $x'/bin:$PATH\nexec true");
+	assert_string_equal(composed(&o, &place, TRUE, ENV, &unit.a), "/opt/it's $x");
 }

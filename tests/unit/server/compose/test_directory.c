@@ -206,12 +206,16 @@ TEST_WITH(test_directory_leaves_environments_out_with_a_note, make_top, remove_t
 		struct code_pack out;
 		assert_int_equal(pack("", &told, &out, &warnings, no_err()), 0);
 		assert_string_equal(str_c(&told), "a/ a/venv-not a/x");
-		assert_int_equal(warnings.n, 2 - git);
-		const char *first = warnings.v[0].msg;
-		const char *venv = strstr(first, "a/venv") || git ? first : warnings.v[1].msg;
-		assert_string_equal(venv, "\"a/venv\" is an environment of Python or conda and is "
-		                          "not sent; tasks use the packages of their image or "
-		                          "machine");
+		assert_int_equal(warnings.n, 1);
+		const char *note = warnings.v[0].msg;
+		if (git)
+			assert_string_equal(
+			    note, "left out: \"a/venv/\" (an environment of Python or conda), "
+				  "\"conda/\" (ignored by git), \".gitignore\" (ignored by git)");
+		else
+			assert_true(
+			    strstr(note, "\"a/venv/\" (an environment of Python or conda)") &&
+			    strstr(note, "\"conda/\" (an environment of Python or conda)"));
 		shell("echo conda/ >.gitignore; git init -q; echo .gitignore >>.git/info/exclude");
 	}
 	/* What git tracks is sent, or refused, as it is. */
@@ -225,6 +229,25 @@ TEST_WITH(test_directory_leaves_environments_out_with_a_note, make_top, remove_t
 	shell("rm -rf .git; echo venv/ >.rest-litignore");
 	assert_int_equal(pack("", &told, &out, &none, no_err()), 0);
 	assert_int_equal(none.n, 0);
+}
+
+TEST_WITH(test_directory_names_at_most_five_that_git_ignores, make_top, remove_top)
+{
+	NOTES_AUTO warnings = { 0 };
+	STR_AUTO told = STR_INIT(TOLD_MAX);
+	struct code_pack out;
+	shell(
+	    "git init -q; printf '%s\\n' '*.log' '*.pyc' __pycache__ .mypy_cache data '?.bin' "
+	    ".gitignore >.gitignore; mkdir -p data/x s/__pycache__ s/data .mypy_cache; touch a.log "
+	    "b.log c.log x.bin y.bin data/x/y s/__pycache__/m.pyc s/data/z s/x s/y.pyc "
+	    ".mypy_cache/q");
+	assert_int_equal(pack("", &told, &out, &warnings, no_err()), 0);
+	assert_string_equal(str_c(&told), "s/ s/x");
+	assert_int_equal(warnings.n, 1);
+	assert_string_equal(warnings.v[0].msg,
+	                    "left out: \"data/\" (ignored by git), \"s/data/\" (ignored by git), "
+	                    "\".gitignore\" (ignored by git), \"a.log\" (ignored by git), "
+	                    "\"b.log\" (ignored by git) and 3 more");
 }
 
 TEST_WITH(test_directory_leaves_out_what_rest_litignore_says, make_top, remove_top)

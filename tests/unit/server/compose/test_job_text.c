@@ -99,6 +99,49 @@ TEST(test_job_text_put_changes_one_member_only)
 	}
 }
 
+/* clang-format off */
+static const struct put_row ADDS[] = { /* json: a list of one */
+	{ "a: 1\n", "l", "[\"K\"]", "\"l\": [\"K\"]\na: 1\n" },
+	{ "e: {x: 1}\n", "e.l", "[\"K\"]", "e: {\"l\": [\"K\"], x: 1}\n" },
+	{ "e: {l: [A, B]} # c\n", "e.l", "[\"K\"]", "e: {l: [\"K\", A, B]} # c\n" },
+	{ "e: {l: []}\n", "e.l", "[\"K\"]", "e: {l: [\"K\"]}\n" },
+	{ "{\"e\":{\"l\":[ \"A\"]}}", "e.l", "[\"K\"]", "{\"e\":{\"l\":[\"K\",  \"A\"]}}" },
+	{ "e:\n  l: # c\n    - A\n    - B\n", "e.l", "[\"K\"]", "e:\n  l: # c\n    - \"K\"\n    - A\n    - B\n" },
+	{ "e:\r\n  l:\r\n  - A\r\n", "e.l", "[\"K\"]", "e:\r\n  l:\r\n  - \"K\"\r\n  - A\r\n" },
+	{ "e: {l: &x [A]}\nf: *x\n", "e.l", "[\"K\"]", NULL },
+	{ "e: {l: !!seq [A]}\n", "e.l", "[\"K\"]", NULL },
+	{ "e: [\n", "e.l", "[\"K\"]", NULL },
+};
+/* clang-format on */
+
+TEST(test_job_text_add_makes_a_first_item_only)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(ADDS); i++) {
+		const struct put_row *row = &ADDS[i];
+		const char *const one[] = { "l", NULL };
+		const char *const two[] = { "e", "l", NULL };
+		struct job_text t = text_of(row->text);
+		int code = job_text_change(&t, strcmp(row->path, "l") ? two : one,
+		                           span_of(row->json), true, no_err());
+		if ((code == 0) != !!row->wanted ||
+		    strcmp(t.text, row->wanted ? row->wanted : row->text) != 0)
+			fail_msg("%s <- %s in\n%s\ngave %d %s\n%s", row->path, row->json, row->text,
+			         code, err_msg(&unit.e), t.text);
+		job_text_wipe(&t);
+	}
+}
+
+TEST(test_job_text_secret_finds_the_names_of_placeholders)
+{
+	static const char TEXT[] = "$secrets.NO <% $secrets.A %><%$secrets.b-c.d[1]%> <''% "
+				   "$secrets.NO %> <% \t$secrets.E[0] %> <% $parameters.NO "
+				   "%><%<% $secrets.F%> <% $secrets.NO";
+	static const char *const NAMES[] = { "A", "b-c", "E", "F", "", "" };
+	size_t at = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++)
+		assert_true(span_is(job_text_secret(SPAN(TEXT), &at), NAMES[i]));
+}
+
 TEST(test_job_text_errors_name_path_and_place_but_no_value)
 {
 	struct job_text t = text_of("x: 1\ns: &a {}\n");

@@ -101,6 +101,10 @@ TEST(test_options_of_one_machine_must_agree)
 	fine(true,
 	     ARGS(LOCAL, "--engine", "local", "--cpus", "4", "--memory", "64GiB", "--gpus", "2"));
 	fine(true, ARGS(LOCAL, "--gpus", "none", "--gpu-devices", "/tmp/gpu*", "--images", "host"));
+	fine(true, ARGS("--no-auth", "--user", "a", "--local", "d", "--mount", "/a"));
+	wrong(true, ARGS(LOCAL, "--mount", "/a"), "--mount needs --no-auth");
+	wrong(true, ARGS("--no-auth", "--user", "a", "--local", "d", "--engine=none", "--mount=/"),
+	      "--mount needs --no-auth and --local");
 	wrong(true, ARGS(SECRET, "--apiserver", "b", "--engine", "none"), "--local");
 	wrong(true, ARGS(SECRET, "--apiserver", "b", "--cpus", "1"), "--local");
 	wrong(true, ARGS(LOCAL, "--engine", "none", "--gpus", "1"), "--engine=none");

@@ -45,14 +45,20 @@ TEST(test_secret_env_names_secrets_with_a_value)
 		{ V2("extras: {secretEnv: [K]}"), "10:22: extras.secretEnv[0]: K must be text" },
 		{ V2("extras: {secretEnv: [K]}\nsecrets: {K: [1]}"), "K must be text" },
 		{ V2("extras: {secretEnv: [PAI_K]}\nsecrets: {PAI_K: 1}"), "PAI_K is reserved" },
+		{ V2("extras: {secretEnv: [PATH]}\nsecrets: {PATH: /x}"), "PATH is reserved" },
+		{ V2("extras: {secretEnv: [LD_X]}\nsecrets: {LD_X: x}"), "LD_X is reserved" },
+		{ V2("extras: {secretEnv: [K]}\nsecrets: {K: {base64: \"=\"}}"), "{base64: TEXT}" },
+		{ V2("extras: {secretEnv: [K]}\nsecrets: {K: {base64: AGE=}}"), "{base64: TEXT}" },
+		{ V2("extras: {secretEnv: [K]}\nsecrets: {K: {base64: YQ==, a: 1}}"), "{base64: " },
+		{ V2("extras: {secretEnv: [K]}\nsecrets: {K: {text: YQ==}}"), "{base64: TEXT}" },
 		{ V2("extras: {secretEnv: [a-b]}\nsecrets: {a-b: 1}"),
 		  "must be a name of an environment variable" },
 		{ V2("extras: {secretEnv: K}\nsecrets: {K: 1}"), "extras.secretEnv: " },
 		{ NULL, NULL },
 	};
 	assert_all_refused(CASES);
-	RUN_AUTO r =
-	    run_good(V2("extras: {secretEnv: [K, L]}\nsecrets: {K: hunter2, L: 5, M: [x]}"));
+	RUN_AUTO r = run_good(V2("extras: {secretEnv: [K, L, N]}\n"
+	                         "secrets: {K: hunter2, L: 5, M: [x], N: {base64: /w==}}"));
 	assert_true(job_has_secrets(r.job));
 }
 

@@ -86,7 +86,7 @@ bool term_colours(int fd);
 /* Appends the name of a state, in its colour. */
 void state_put(struct str *out, struct span name, bool colour);
 
-enum { TABLE_COLUMNS = 9 };
+enum { TABLE_COLUMNS = 24 };
 
 /* Rows of text in columns. */
 struct table {
@@ -114,6 +114,8 @@ void table_write(struct str *out, const struct table *t, size_t columns);
 void table_done(struct table *t);
 /* Prints the table on standard output and frees it.  EXIT_OK or EXIT_SERVER. */
 int table_print(struct table *t);
+/* Appends it as CSV (RFC 4180); a cell "-" is empty. */
+void table_csv(struct str *out, const struct table *t);
 
 /*
  * Standard output has lines of logs; standard error has messages and, on a terminal, a block below
@@ -249,6 +251,7 @@ int remote_job_command(const struct command *c, struct options *o, job_runner *r
 struct job_command {
 	job_runner *run;
 	const char *part, *states; /* states NULL: o->files[0] alone */
+	bool counts;               /* with --tag, prints how many are in which state */
 };
 int remote_jobs_command(const struct command *c, struct options *o, const struct job_command *j);
 
@@ -404,6 +407,21 @@ int wait_for_logs(struct remote *r, const char *job, struct span detail,
 
 /* The request that stops a job (USER~NAME), which is answered 202; its path is in the arena. */
 struct client_call stop_call(const char *job, struct arena *a);
+
+/* ---- metric.c: pure ---- */
+
+/* The last number after this name in a log, as it is written there, in the arena: "1e-4", "nan"; p
+ * NULL: none. */
+struct span metric_last(struct span log, const char *name, struct arena *a);
+
+/* ---- sweep.c: jobs that are compared ---- */
+
+/* Appends "5 jobs: 3 succeeded, 1 runs, 1 waits; done by about 18:40" for the rows of a list, with
+ * LF.  The time is local, and only there if at least three have succeeded. */
+void sweep_put_line(struct str *out, struct span rows, int64_t now_ms);
+/* Prints the rows with the parameters that differ and the last value of --metric, by one or two
+ * requests for each; the exit code, or -1 and *e. */
+int sweep_print(struct remote *r, struct span rows, struct err *e);
 
 /* ---- cmd_submit.c ---- */
 

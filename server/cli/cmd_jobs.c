@@ -18,6 +18,8 @@ enum {
 	WATCH_MS = 2000,
 	LINES_BELOW = 3,
 	REASON_COLUMNS = 100, /* `show` has the whole */
+	LIMIT = 50,           /* jobs without --limit */
+	SWEEP_LIMIT = 200,    /* with --metric; as many as a sweep may have */
 };
 
 static const char *const HEADS[] = { "NAME",  "USER", "STATE", "AGE",   "DURATION",
@@ -151,8 +153,9 @@ static int list_once(struct remote *r, int64_t limit, struct err *e)
 	if (scan_type(jobs) != SCAN_ARRAY)
 		return err_set(e, UNKNOWN_ERROR, "%s: the answer is not a list of jobs",
 		               r->o->server);
-	int code =
-	    strcmp(r->o->output, "json") == 0 ? remote_print_json(jobs) : print_table(jobs, e);
+	int code = r->o->metric[0]                     ? sweep_print(r, jobs, e)
+	           : strcmp(r->o->output, "json") == 0 ? remote_print_json(jobs)
+	                                               : print_table(jobs, e);
 	bool latest = !r->o->sort[0] || strcmp(r->o->sort, "age") == 0;
 	if (scan_int(scan_get(body, "totalCount"), 0, INT64_MAX, &total) && total > limit)
 		(void)fprintf(stderr,
@@ -169,7 +172,7 @@ static int watch_jobs(struct remote *r, struct err *e)
 	r->patient = true;
 	int code = EXIT_OK;
 	while (code == EXIT_OK) {
-		int64_t limit = r->o->limit;
+		int64_t limit = r->o->limit ?: LIMIT;
 		int64_t rows = terminal ? (int64_t)term_size().rows - LINES_BELOW : limit;
 		(void)fputs(terminal ? "\033[H\033[J" : "", stdout);
 		code = list_once(r, rows > 0 && rows < limit ? rows : limit, e);
@@ -184,12 +187,32 @@ static int watch_jobs(struct remote *r, struct err *e)
 static int list_jobs(struct remote *r, const void *none, struct err *e)
 {
 	(void)none;
-	return r->o->watch ? watch_jobs(r, e) : list_once(r, r->o->limit, e);
+	int64_t limit = r->o->limit ?: r->o->metric[0] ? SWEEP_LIMIT : LIMIT;
+	return r->o->watch ? watch_jobs(r, e) : list_once(r, limit, e);
+}
+
+/* NULL, or what is wrong with the options together. */
+static const char *jobs_misused(const struct options *o)
+{
+	bool known = strcmp(o->sort, "age") == 0 || strcmp(o->sort, o->metric) == 0;
+	for (size_t i = 0; i < ARRAY_SIZE(ORDERS); i++)
+		known |= strcmp(o->sort, ORDERS[i][0]) == 0;
+	if (o->sort[0] && !known)
+		return "--sort: must be age, gpus, name, state, user, vc, or the name that "
+		       "--metric has";
+	if (!o->metric[0])
+		return strcmp(o->output, "csv") == 0 ? "--output: csv needs --metric" : NULL;
+	if (o->watch)
+		return "--metric reads the log of each job: --watch is for lists without it";
+	if (o->limit > SWEEP_LIMIT)
+		return "--limit: with --metric at most 200 jobs; choose them by --tag";
+	return NULL;
 }
 
 int cmd_jobs(const struct command *c, struct options *o)
 {
-	if (strcmp(o->output, "yaml") == 0)
-		return command_usage(c, "--output: table or json");
+	const char *misused = jobs_misused(o);
+	if (misused)
+		return command_usage(c, misused);
 	return remote_run(o, NULL, list_jobs, NULL);
 }

@@ -408,21 +408,6 @@ int wait_for_logs(struct remote *r, const char *job, struct span detail,
 /* The request that stops a job (USER~NAME), which is answered 202; its path is in the arena. */
 struct client_call stop_call(const char *job, struct arena *a);
 
-/* ---- metric.c: pure ---- */
-
-/* The last number after this name in a log, as it is written there, in the arena: "1e-4", "nan"; p
- * NULL: none. */
-struct span metric_last(struct span log, const char *name, struct arena *a);
-
-/* ---- sweep.c: jobs that are compared ---- */
-
-/* Appends "5 jobs: 3 succeeded, 1 runs, 1 waits; done by about 18:40" for the rows of a list, with
- * LF.  The time is local, and only there if at least three have succeeded. */
-void sweep_put_line(struct str *out, struct span rows, int64_t now_ms);
-/* Prints the rows with the parameters that differ and the last value of --metric, by one or two
- * requests for each; the exit code, or -1 and *e. */
-int sweep_print(struct remote *r, struct span rows, struct err *e);
-
 /* ---- cmd_submit.c ---- */
 
 /* Submits a job (arg: struct job_text), and with --wait or --logs waits for it.  Returns the exit

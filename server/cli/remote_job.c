@@ -8,6 +8,7 @@
 #include "server/cli/cli_internal.h"
 #include "server/config/setup.h"
 #include "server/jobs/jobs.h"
+#include "server/runs/runs.h"
 
 enum { TEXT_MAX = 4096, PATH_LIMIT = 64 << 10, LINE_MAX = 1024, COUNT_MS = 10000 };
 
@@ -160,7 +161,7 @@ static void jobs_count(struct remote *r, const char *job, struct str *told)
 	const char *user = arena_dup(&arena, span_to(span_of(job), span_chr(span_of(job), '~')));
 	if (jobs_list_tagged(r, "", user, &reply, &rows, &ignored) < 0)
 		return;
-	sweep_put_line(&line, rows, clock_wall_ms());
+	run_counts_put(&line, rows, clock_wall_ms());
 	if (!span_eq(str_view(&line), str_view(told)))
 		(void)fprintf(stderr, "%s", str_c(&line));
 	told->n = 0;

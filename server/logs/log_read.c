@@ -71,16 +71,10 @@ static void reading_free(struct log_reading *g)
 	free(g);
 }
 
-/* The bytes of the end of a log, and the lines that are read for it; 0: all of the log. */
+/* The bytes of the end of a log. */
 static size_t reading_end(const struct log_reading *g)
 {
 	return (size_t)(g->link.tail_bytes ?: g->r->loop->server->options->log_tail);
-}
-
-static int64_t reading_lines(const struct log_reading *g)
-{
-	size_t parts = reading_end(g) / TAIL_PART;
-	return !g->link.tail ? 0 : TAIL_LINES * (int64_t)(parts && !g->follow ? parts : 1);
 }
 
 /* ---- answers ---- */
@@ -490,6 +484,7 @@ static void reading_open_log(struct log_reading *g, bool first)
 {
 	ERR_AUTO e = { 0 };
 	const struct options *o = g->r->loop->server->options;
+	int64_t parts = g->follow ? 1 : (int64_t)(reading_end(g) / TAIL_PART) ?: 1;
 	if (g->link.tail && !g->follow) {
 		g->end = reading_end(g);
 		g->whole = STR_SECRET(2 * g->end + LOG_STREAM_PIECE + KUBELET_TEXT_MAX);
@@ -503,7 +498,7 @@ static void reading_open_log(struct log_reading *g, bool first)
 				     .files = g->container ? NULL : reading_files,
 				     .streams = g->streams ?: OUTPUT_BOTH,
 				     .user = g->link.user,
-				     .lines = reading_lines(g),
+				     .lines = g->link.tail ? TAIL_LINES * parts : 0,
 				     .since_ms = g->link.since_ms,
 				     .from = g->link.from,
 				     .follow = g->follow && !first,

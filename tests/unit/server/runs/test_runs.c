@@ -1,4 +1,4 @@
-/* Jobs that are compared: the last value of a metric in a log, the line of counts, CSV. */
+/* Jobs that are compared: the last value of a metric in a log, the line of counts. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/embed.h"
-#include "server/cli/cli_internal.h"
+#include "server/runs/runs.h"
 
 enum { FORMS_MAX = 10000, FORMS_LEAST = 19 + 40 };
 
@@ -25,7 +25,7 @@ static struct span unescape(char *text)
 }
 
 /* The forms of tests/data/logs/metrics.tsv. */
-TEST(test_metric_last_reads_what_trainings_print)
+TEST(test_log_metric_last_reads_what_trainings_print)
 {
 	size_t forms = 0;
 	struct span rest = EMBEDDED(metrics);
@@ -36,7 +36,7 @@ TEST(test_metric_last_reads_what_trainings_print)
 			continue;
 		const char *name = arena_dup(&a, span_next(&line, '\t'));
 		const char *wanted = arena_dup(&a, span_next(&line, '\t'));
-		struct span found = metric_last(unescape(arena_dup(&a, line)), name, &a);
+		struct span found = log_metric_last(unescape(arena_dup(&a, line)), name, &a);
 		const char *got = found.p ? arena_dup(&a, found) : "-";
 		if (strcmp(got, wanted) != 0)
 			fail_msg("%s in \"%.*s\": is %s, should be %s", name, (int)line.n, line.p,
@@ -49,7 +49,7 @@ TEST(test_metric_last_reads_what_trainings_print)
 static const char *counted(const char *rows, int64_t now_ms, struct arena *a)
 {
 	STR_AUTO out = STR_INIT(1024);
-	sweep_put_line(&out, span_of(rows), now_ms);
+	run_counts_put(&out, span_of(rows), now_ms);
 	return arena_dup(a, str_view(&out));
 }
 
@@ -60,7 +60,7 @@ static const char *counted(const char *rows, int64_t now_ms, struct arena *a)
 #define RUNNING ROW("RUNNING", "85800000", "null")  /* since 23:50 */
 #define WAITING ROW("WAITING", "null", "null")
 
-TEST(test_sweep_put_line_counts_and_estimates)
+TEST(test_run_counts_put_counts_and_estimates)
 {
 	ARENA_AUTO a = { 0 };
 	enum { NOW = 86040000 }; /* 1970-01-01T23:54:00Z */
@@ -89,18 +89,4 @@ TEST(test_sweep_put_line_counts_and_estimates)
 	                    "4 jobs: 3 succeeded, 1 waits\n");
 	assert_string_equal(counted("[" WELL "," WELL "," WELL "]", NOW, &a),
 	                    "3 jobs: 3 succeeded\n");
-}
-
-TEST(test_table_csv_quotes_what_needs_it)
-{
-	struct table t;
-	STR_AUTO out = STR_INIT(1024);
-	table_begin(&t, (const char *[]){ "name", "a,b" }, 2);
-	table_cell(&t, SPAN("x\"y\""));
-	table_cell(&t, SPAN(""));
-	table_cell(&t, SPAN("-1"));
-	table_cell(&t, SPAN("a b"));
-	table_csv(&out, &t);
-	table_done(&t);
-	assert_string_equal(str_c(&out), "name,\"a,b\"\n\"x\"\"y\"\"\",\n-1,a b\n");
 }

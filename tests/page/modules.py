@@ -3,7 +3,7 @@ from browser import Page, settle
 from machine import Machine
 
 LOG = r"""
-const { Log, parts, plain, restyle } = await load("log");
+const { Log, parts, pattern, plain, restyle } = await load("log");
 const encode = (text) => new TextEncoder().encode(text);
 const read = (bytes, size, bounds) => {
 	const log = new Log(bounds), task = log.terminal("a");
@@ -26,18 +26,18 @@ const small = read(encode(Array.from({ length: 1000 }, (_, i) => `line ${i}\n`).
 const wide = read(encode("x".repeat(25000)), 999);
 const heavy = read(encode("\x1b[31ma\x1b[32mb".repeat(20000) + "\n"), 4096, { memory: 1 << 20 });
 const hostile = [read(encode("\x1b[".repeat(20000)), 4096), read(encode("\x1b]" + "x".repeat(9000)), 4096)];
-const found = [small.find("LINE 99"), small.find("nothing"), small.find("")];
+const found = [small.find(pattern("LINE 99")), small.find(pattern("nothing")), small.find(pattern(""))];
 small.terminals[0].write(encode("a new line 99\n"));
 const two = new Log({ lines: 4 }), [x, y] = ["x", "y"].map((name) => two.terminal(name));
 [[x, "\x1b[31mx1\nx"], [y, "y1\ny2\ny3"], [x, "2\n"]].forEach(([task, text]) => task.write(encode(text)));
 const merged = [JSON.stringify(lines(two).map((l) => [l.terminal.name, l.number, l.text, !!l.runs])), two.numberOf(y, 3), two.numberOf(x, 3)];
 y.finish();
 y.finish();
-merged.push(two.count, two.numberOf(y, 3), two.numberOf(x, 1), two.find("x2"), two.find("Y", {}), two.find("x2"));
+merged.push(two.count, two.numberOf(y, 3), two.numberOf(x, 1), two.find(pattern("x2")), two.find(pattern("Y"), {}), two.find(pattern("x2")));
 return { merged, plain: [plain("\x1b[1mValueError: \x1b[31mx\x1b[0m\x1b["), plain("")], whole: JSON.parse(whole), wrong, invalid: lines(invalid).map((l) => l.text), small: [small.count, small.dropped,
 	small.line(small.dropped).text], wide: lines(wide).map((l) => l.text.length), heavy: lines(heavy).length,
-	hostile: hostile.map((l) => lines(l).map((one) => one.text.length)), found, again: small.find("line 99"),
-	marks: parts(read(encode("a\x1b[31mbCd\x1b[0me"), 9).line(0), "cde"), reset: restyle({ bold: true }, "") };"""
+	hostile: hostile.map((l) => lines(l).map((one) => one.text.length)), found, again: small.find(pattern("line 99")), expressions: [small.find(pattern("^LINE 99[0-3]$", true)), small.find(pattern("^line 99[0-3]$")), small.find(pattern("x*", true)).length],
+	marks: parts(read(encode("a\x1b[31mbCd\x1b[0me"), 9).line(0), pattern("cde")), reset: restyle({ bold: true }, "") };"""
 
 MODELS = r"""
 const { visible, sorted } = await load("table"), { flat, differences } = await load("compare"), { areaChart, sampled, seriesOf } = await load("chart");
@@ -88,6 +88,7 @@ def test_page_modules_split_logs_and_rows(check):
         check.equal("unfinished escapes", log["hostile"], [[10000, 9999], [9001]])
         check.equal("search", log["found"], [[*range(990, 1000)], [], []])
         check.equal("... goes on", log["again"], [*range(990, 1001)])
+        check.equal("... by expressions", log["expressions"], [[990, 991, 992, 993], [], 50])
         check.equal("tasks in one log", log["merged"], ['[["x",1,"x1",true],["y",1,"y1",false],["y",2,"y2",false],["x",2,"x2",true],["y",3,"y3",false]]',
                                                         4, -1, 4, 4, -1, [3], [1, 2, 4], [3]])
         check.equal("without escape sequences", log["plain"], ["ValueError: x", ""])

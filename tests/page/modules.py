@@ -1,4 +1,7 @@
 """The modules without a page: logs as lines, rows, charts, names; and the tests' own look at a page."""
+import os
+import re
+
 from browser import Page, settle
 from machine import Machine
 
@@ -112,6 +115,37 @@ def test_page_modules_split_logs_and_rows(check):
         check.equal("secrets", models["secrets"], [False, True, True, True, False])
 
 
+METRICS = """
+const { curves, namesIn, textsOf, valuesOf } = await load("metric");
+return { last: args[0].map(([name, log]) => textsOf(name, log).at(-1) ?? "-"),
+	all: valuesOf("loss", "loss 3\\rloss: nan\\nval_loss 1\\nLOSS = -inf, loss=1e-3"),
+	cut: ["loss 1\\n" + "x".repeat(16384), "x\\nloss 1\\n" + "x".repeat(16384)].map((log) => textsOf("loss", log).length),
+	none: [textsOf("", "1 2"), textsOf(" ", " 1"), curves("loss", [{ name: "a", values: [NaN] }])],
+	names: namesIn("Epoch 1: loss=0.5, {'val_loss': 1, \\"lr\\": 1e-3} http://a:80 loss: 2 12:30"),
+	gaps: [...curves("loss", [{ name: "a", values: [1, 2, NaN, 3] }, { name: "b", values: [2] }, { name: "c", values: [] }])
+		.querySelectorAll("path")].map((path) => path.getAttribute("d")) };"""
+
+
+def test_page_metric_reads_what_trainings_print(check):
+    """The same forms as the command line; curves with gaps."""
+    escapes = {"n": "\n", "r": "\r", "t": "\t", "e": "\x1b", "b": "\b", "\\": "\\"}
+    forms = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "logs", "metrics.tsv")
+    with open(forms, encoding="utf-8") as f:
+        rows = [line.rstrip("\n").split("\t") for line in f if not line.startswith("#")]
+    logs = [(name, re.sub(r"\\(.)", lambda m: escapes[m.group(1)], log)) for name, _, log in rows]
+    with Machine() as server, Page(check, server, "#/sign-in") as page:
+        page.find("heading", "Sign in")
+        found = page.js_async(METRICS, logs)
+        for (name, wanted, log), last in zip(rows, found["last"]):
+            check.equal(f"{name} in {log}", last, wanted)
+        check.ok("as many as the command line", len(rows) >= 59, len(rows))
+        check.equal("all values", found["all"], [3, None, None, 0.001])  # nan and -inf are null in JSON
+        check.equal("a line that may be cut", found["cut"], [0, 1])
+        check.equal("none", found["none"], [[], [], None])
+        check.equal("names", found["names"], ["loss", "val_loss", "lr"])
+        check.equal("gaps, and a single value", found["gaps"], ["M0.0,240.0L333.3,120.0M1000.0,0.0h0", "M0.0,120.0h10"])
+
+
 # All elements are replaced, at first every millisecond, then more and more seldom.
 REPLACE = """
 const { button, el, fill, plainTable } = await load("dom");
@@ -145,5 +179,6 @@ def test_page_elements_may_be_replaced_all_the_time(check):
         check.ok("the focus", page.has_focus("textbox", "Name"), page.focused())
 
 
-CORE = [test_page_elements_may_be_replaced_all_the_time, test_page_modules_split_logs_and_rows]
+CORE = [test_page_elements_may_be_replaced_all_the_time, test_page_modules_split_logs_and_rows,
+        test_page_metric_reads_what_trainings_print]
 WHOLE = []

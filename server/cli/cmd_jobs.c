@@ -131,8 +131,7 @@ static int print_table(struct span jobs, struct err *e)
 	return table_print(&l.table);
 }
 
-/* ---- jobs that are compared: requests
- * -------------------------------------------------------------------------------- */
+/* ---- jobs that are compared: requests -------------------------------------------------------- */
 
 enum compared_stage { OF_CONFIG, OF_DETAIL, OF_LOG, COMPLETE };
 
@@ -162,7 +161,8 @@ static void compared_ask_log(struct compared_job *j, const char *log)
 	j->stage = OF_LOG;
 }
 
-/* The first role of a job of v1 or v2; n 0: of none, or its tasks may have been retried. */
+/* The first role of a job of v1 or v2, as its pods name it; n 0: of none, or its tasks may have
+ * been retried. */
 static struct span compared_role(struct span config, struct arena *a)
 {
 	struct span roles = scan_get(config, "taskRoles");
@@ -170,13 +170,14 @@ static struct span compared_role(struct span config, struct arena *a)
 	struct span name = { "", 0 };
 	struct span role = { "", 0 };
 	int64_t retries = 0;
-	if (scan_type(roles) == SCAN_OBJECT && scan_member(&walk, &name, &role))
-		name = arena_span(a, name);
-	else if (scan_type(roles) == SCAN_ARRAY && scan_item(&walk, &role))
+	if (scan_type(roles) == SCAN_OBJECT)
+		(void)scan_member(&walk, &name, &role); /* else there is none */
+	else if (scan_item(&walk, &role))
 		name = scan_text(scan_get(role, "name"), a);
 	struct span value = scan_get(role, "taskRetryCount");
 	bool none = !value.p || (scan_int(value, 0, 0, &retries) && retries == 0);
-	return none ? name : (struct span){ "", 0 };
+	char *bare = arena_dup(a, name);
+	return (struct span){ bare, none ? span_lower_alnum(bare, name) : 0 };
 }
 
 static void compared_take_config(struct compared_job *j, struct span config)
@@ -301,8 +302,7 @@ static int comparison_ask(struct comparison *s)
 	return s->e->http ? -1 : 0;
 }
 
-/* ---- jobs that are compared: table
- * ------------------------------------------------------------------------------- */
+/* ---- jobs that are compared: table ----------------------------------------------------------- */
 
 /* A parameter as text; p NULL: the job does not have it. */
 static struct span compared_value(const struct compared_job *j, const char *name, struct arena *a)
@@ -350,7 +350,7 @@ static int compared_rank(const struct compared_job *j, double *value)
 	return !j->metric.p ? 2 : isnan(*value) ? 1 : 0;
 }
 
-static int compared_compare(const void *a, const void *b)
+static int compared_order(const void *a, const void *b)
 {
 	double x;
 	double y;
@@ -475,7 +475,7 @@ static int comparison_print(struct remote *r, struct span rows, struct err *e)
 	int code = comparison_ask(&s);
 	if (code == 0) {
 		if (strcmp(o->sort, o->metric) == 0)
-			qsort(s.job, s.n, sizeof(*s.job), compared_compare);
+			qsort(s.job, s.n, sizeof(*s.job), compared_order);
 		code = strcmp(o->output, "json") == 0
 		           ? comparison_print_json(&s)
 		           : comparison_print_table(&s, strcmp(o->output, "csv") == 0);

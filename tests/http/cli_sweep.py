@@ -93,6 +93,7 @@ def test_jobs_metric_finds_the_first_task_of_any_job(check):
             "taskRoleStatus": {"name": "m"}, "taskStatuses": [{"taskIndex": 0, "containerLog": path}]}}}).encode()
     with Sweep((row("v1", "SUCCEEDED"), {"jobName": "v1", "taskRoles": [{"name": "main"}]}, b"loss 1", {"role": "main"}),
                (row("often", "SUCCEEDED"), config({}, taskRetryCount=3), b"loss 2", {"retry": 3}),
+               (row("named", "SUCCEEDED"), config({}, role="My_Role-2"), b"loss 5", {"role": "myrole2"}),
                (row("other", "SUCCEEDED"), {"kind": "PyTorchJob"}, b"loss 3", {"role": "m"}),
                (row("hidden", "SUCCEEDED", user="bob"), None, b"loss 4"),
                (row("gone", "SUCCEEDED"), config({}), None)) as fake:
@@ -101,8 +102,8 @@ def test_jobs_metric_finds_the_first_task_of_any_job(check):
             fake.files[f"/api/v2/jobs/alice~{name}"] = detail(path)
         code, out, err = fake.run("--metric", "loss")
         check.equal("each", [(line[0], line[-1]) for line in cells(out)[1:]],
-                    [("alice~v1", "1"), ("alice~often", "2"), ("alice~other", "3"), ("bob~hidden", "-"), ("alice~gone", "-")])
-        check.ok("no warning of the two", code == 0 and err.startswith("5 jobs: 5 succeeded"), err)
+                    [("alice~v1", "1"), ("alice~often", "2"), ("alice~named", "5"), ("alice~other", "3"), ("bob~hidden", "-"), ("alice~gone", "-")])
+        check.ok("no warning of the two", code == 0 and err.startswith("6 jobs: 6 succeeded"), err)
         check.equal("the details of two", fake.count("GET", "/api/v2/jobs/[^/?]*"), 2)
 
 

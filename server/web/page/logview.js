@@ -202,7 +202,7 @@ class LogLines {
 		canvas.font = getComputedStyle(element).font;
 		const text = nodes.values().next().value?.lastChild ?? element;
 		const left = text.getBoundingClientRect().left - element.getBoundingClientRect().left;
-		const width = (element.clientWidth - left - element.scrollLeft - 16);
+		const width = element.clientWidth - left - element.scrollLeft - 16;
 		this.#width = Math.max(NARROW, Math.floor(width / canvas.measureText("0").width));
 		this.#rows = new Uint32Array(log.count + 1);
 		for (let i = 0; i < log.count; i++) {
@@ -344,12 +344,14 @@ class LogLines {
 	}
 }
 
-/** Elements that search in the lines; show() counts again. */
+/** Elements that search in the lines, and break them; show() counts again. */
 function searchFor(lines) {
 	const input = el("input", { type: "search", "aria-label": "Search in the log",
 		placeholder: "Search", size: 16 });
 	const name = "Regular expression";
 	const expression = el("input", { type: "checkbox", "aria-label": name });
+	const wrap = el("input", { type: "checkbox",
+		on: { change: ({ target }) => lines.wrap(target.checked) } });
 	const count = el("output", { class: "soft" });
 	let problem = "";
 	const show = () => {
@@ -389,8 +391,9 @@ function searchFor(lines) {
 	const arrow = (text, title, down) =>
 		button(text, () => step(down), { "aria-label": title, title });
 	return { element: el("div", { class: "log-search" }, input,
-		el("label", { class: "check", title: name }, expression, ".*"),
-		arrow("\u2191", "Previous", false), arrow("\u2193", "Next", true), count), show };
+		el("label", { class: "check minor", title: name }, expression, ".*"),
+		arrow("\u2191", "Previous", false), arrow("\u2193", "Next", true), count,
+		el("label", { class: "check" }, wrap, "Wrap")), show };
 }
 
 /** Shows the logs of tasks in the height of `host` until the signal aborts. sources: [{name:
@@ -406,8 +409,6 @@ export class LogView {
 	#note = el("span", { role: "status", "aria-label": "State of the log" });
 	#missing = el("span", { role: "status", "aria-label": "Output that is not here" });
 	#stick = el("input", { type: "checkbox", checked: true });
-	#wrap = el("input", { type: "checkbox",
-		on: { change: ({ target }) => this.lines.wrap(target.checked) } });
 	#output = el("select", { "aria-label": "Output" },
 		["all", "stdout", "stderr", "runtime"].map((name) => el("option", null, name)));
 
@@ -435,7 +436,6 @@ export class LogView {
 		host.classList.add("log-view");
 		fill(host, el("div", { class: "toolbar" }, this.search.element, this.#output,
 			el("label", { class: "check" }, this.#stick, "Follow"),
-			el("label", { class: "check" }, this.#wrap, "Wrap"),
 			button("Download the log", () => this.#download().catch(({ message }) => {
 				this.#said = message;
 				this.#changed();

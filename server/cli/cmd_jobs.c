@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/json/put.h"
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
 #include "jobs/cache/job_entry.h"
@@ -149,7 +148,7 @@ struct comparison {
 	struct remote *remote;
 	struct arena arena;
 	struct compared_job *job;
-	size_t n;
+	size_t n, open;         /* jobs; requests */
 	int64_t due_ms, end_ms; /* of the next request; of the patience */
 	unsigned failures;
 	struct err *e; /* the first failure that concerns all */
@@ -239,6 +238,7 @@ static void compared_answered(void *arg, const struct client_answer *a)
 	bool again = !good && remote_may_retry(a);
 	int64_t now = clock_ms();
 	j->exchange = NULL;
+	s->open--;
 	if (again && now < s->end_ms) {
 		s->due_ms = now + remote_pause_ms(s->remote, a, ++s->failures);
 		return;
@@ -257,44 +257,33 @@ static void compared_answered(void *arg, const struct client_answer *a)
 		j->stage = COMPLETE;
 }
 
-static void compared_start(struct compared_job *j)
-{
-	struct comparison *s = j->of;
-	const struct client_call call = { .method = "GET",
-		                          .path = j->path,
-		                          .max = ANSWER_MAX,
-		                          .timeout_ms = ATTEMPT_MS,
-		                          .ended = compared_answered,
-		                          .arg = j };
-	j->exchange = client_start(s->remote->client, &call, s->e);
-}
-
 /* Asks for all jobs, some at a time.  -1 and *e. */
 static int comparison_ask(struct comparison *s)
 {
+	int64_t end_ms = s->remote->end_ms;
 	for (bool more = true; more && !s->e->http;) {
-		size_t open = 0;
 		int64_t now = clock_ms();
-		for (size_t i = 0; i < s->n; i++)
-			open += s->job[i].exchange != NULL;
-		more = open;
-		for (size_t i = 0; i < s->n && !s->e->http; i++) {
-			struct compared_job *j = &s->job[i];
-			if (j->stage == COMPLETE || j->exchange)
+		more = false;
+		for (struct compared_job *j = s->job; j < s->job + s->n; j++) {
+			more |= j->stage != COMPLETE;
+			if (j->stage == COMPLETE || j->exchange || s->open == PARALLEL ||
+			    now < s->due_ms || s->e->http)
 				continue;
-			more = true;
-			if (open >= PARALLEL || now < s->due_ms)
-				break;
-			compared_start(j);
-			open++;
+			const struct client_call call = { .method = "GET",
+				                          .path = j->path,
+				                          .max = ANSWER_MAX,
+				                          .timeout_ms = ATTEMPT_MS,
+				                          .ended = compared_answered,
+				                          .arg = j };
+			j->exchange = client_start(s->remote->client, &call, s->e);
+			s->open++;
 		}
-		int64_t pause = now < s->due_ms ? s->due_ms - now : ATTEMPT_MS;
-		if (now >= s->remote->end_ms)
+		int64_t until = now < s->due_ms ? s->due_ms : now + ATTEMPT_MS;
+		if (more && now >= end_ms)
 			(void)err_set(s->e, UNAVAILABLE, "--timeout is over");
 		else if (more && !s->e->http)
-			client_run_once(
-			    s->remote->client,
-			    pause < s->remote->end_ms - now ? pause : s->remote->end_ms - now, -1);
+			client_run_once(s->remote->client, (until < end_ms ? until : end_ms) - now,
+			                -1);
 	}
 	for (size_t i = 0; i < s->n; i++)
 		if (s->job[i].exchange)
@@ -429,28 +418,7 @@ static int comparison_print_table(struct comparison *s, bool csv)
 		table_write(&out, &t, output_columns());
 	table_done(&t);
 	if (n > shown)
-		(void)fprintf(stderr, "rest-lit: %zu more parameters differ; -o json has all\n",
-		              n - shown);
-	return remote_print(str_view(&out));
-}
-
-/* The rows of the server, with the members `parameters` and `metric`. */
-static int comparison_print_json(const struct comparison *s)
-{
-	STR_AUTO out = STR_INIT(TABLE_BYTES);
-	str_char(&out, '[');
-	for (const struct compared_job *j = s->job; j < s->job + s->n; j++) {
-		str_puts(&out, j > s->job ? "," : "");
-		str_span(&out, span_to(j->row, j->row.n - 1)); /* without its last bracket */
-		json_put_raw(&out, "parameters", j->parameters.n ? j->parameters : SPAN("{}"));
-		bool number = j->metric.p && scan_valid(j->metric, 1);
-		if (number || !j->metric.p)
-			json_put_raw(&out, "metric", number ? j->metric : SPAN("null"));
-		else
-			json_put_text(&out, "metric", j->metric);
-		str_char(&out, '}');
-	}
-	str_puts(&out, "]\n");
+		(void)fprintf(stderr, "rest-lit: %zu more parameters differ\n", n - shown);
 	return remote_print(str_view(&out));
 }
 
@@ -476,12 +444,10 @@ static int comparison_print(struct remote *r, struct span rows, struct err *e)
 	if (code == 0) {
 		if (strcmp(o->sort, o->metric) == 0)
 			qsort(s.job, s.n, sizeof(*s.job), compared_order);
-		code = strcmp(o->output, "json") == 0
-		           ? comparison_print_json(&s)
-		           : comparison_print_table(&s, strcmp(o->output, "csv") == 0);
+		bool csv = strcmp(o->output, "csv") == 0;
+		code = comparison_print_table(&s, csv);
 		run_counts_put(&line, rows, clock_wall_ms());
-		bool table = !o->output[0] || strcmp(o->output, "table") == 0;
-		(void)fprintf(stderr, "%s", table ? str_c(&line) : "");
+		(void)fprintf(stderr, "%s", csv ? "" : str_c(&line));
 	}
 	arena_done(&s.arena);
 	return code;
@@ -582,6 +548,8 @@ static const char *jobs_misused(const struct options *o)
 		       "--metric has";
 	if (!o->metric[0])
 		return strcmp(o->output, "csv") == 0 ? "--output: csv needs --metric" : NULL;
+	if (strcmp(o->output, "json") == 0)
+		return "--output: table or csv with --metric";
 	if (o->watch)
 		return "--metric reads the log of each job: --watch is for lists without it";
 	if (o->limit > SWEEP_LIMIT)

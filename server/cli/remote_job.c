@@ -111,15 +111,17 @@ static int job_run_one(struct remote *r, const struct job_command *j, const char
 	return j->run(r, job, answer, e);
 }
 
-/* The rows of the user's jobs that have one of the tags and one of the states. */
-static int jobs_list_tagged(struct remote *r, const char *states, const char *user,
-                            struct remote_reply *reply, struct span *rows, struct err *e)
+/* The rows of the user's jobs that have one of the tags and one of the states, in the reply; p NULL
+ * and *e. */
+static struct span jobs_list_tagged(struct remote *r, const char *states, const char *user,
+                                    struct remote_reply *reply, struct err *e)
 {
 	STR_AUTO path = STR_INIT(PATH_LIMIT);
+	struct span rows = { NULL, 0 };
 	str_printf(&path, "/api/v2/jobs?limit=50000&state=%s&username=", states);
 	query_encode(&path, span_of(user));
 	remote_put_tags(&path, &r->o->tag);
-	return remote_get(r, str_c(&path), reply, rows, e);
+	return remote_get(r, str_c(&path), reply, &rows, e) < 0 ? (struct span){ NULL, 0 } : rows;
 }
 
 /* The jobs of the client's user that have one of the tags and one of the states, in the arena. NULL
@@ -129,10 +131,12 @@ static const char **jobs_tagged(struct remote *r, const char *states, size_t *n,
 {
 	REPLY_AUTO reply = { 0 };
 	char shown[4 * QUOTE_MAX];
-	struct span rows;
 	const struct option_list *tags = &r->o->tag;
 	const char *user = remote_user(r, a, e);
-	if (!user || jobs_list_tagged(r, states, user, &reply, &rows, e) < 0)
+	struct span rows = { NULL, 0 };
+	if (user)
+		rows = jobs_list_tagged(r, states, user, &reply, e);
+	if (!rows.p)
 		return NULL;
 	const char **names = ARENA_NEW(a, const char *, scan_count(rows));
 	struct scan walk = scan_begin(rows);
@@ -157,9 +161,9 @@ static void jobs_count(struct remote *r, const char *job, struct str *told)
 	ERR_AUTO ignored = { 0 };
 	ARENA_AUTO arena = { 0 };
 	STR_AUTO line = STR_INIT(LINE_MAX);
-	struct span rows;
 	const char *user = arena_dup(&arena, span_to(span_of(job), span_chr(span_of(job), '~')));
-	if (jobs_list_tagged(r, "", user, &reply, &rows, &ignored) < 0)
+	struct span rows = jobs_list_tagged(r, "", user, &reply, &ignored);
+	if (!rows.p)
 		return;
 	run_counts_put(&line, rows, clock_wall_ms());
 	if (!span_eq(str_view(&line), str_view(told)))

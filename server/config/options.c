@@ -323,7 +323,7 @@ const struct option OPTIONS[] = {
 	{ "output", GROUP_OUTPUT, FOR_TRANSLATE | FOR_SHOW | FOR_EVENTS, true, CHOICE(output, "", OUTPUTS), .flag_only = true, .value = "FORMAT",
 	  .help = "translate: json (default) or yaml; show and events: table (default) or the server's json; also -o" },
 	{ "output", GROUP_OUTPUT, FOR_JOBS, true, CHOICE(output, "", TABLE_OUTPUTS), .flag_only = true, .value = "FORMAT",
-	  .help = "table (default), the server's json, or csv with --metric; also -o" },
+	  .help = "table (default) or the server's json; with --metric table or csv; also -o" },
 
 	{ "output", GROUP_OUTPUT, FOR_SUBMIT, true, CHOICE(output, "", JOB_OUTPUTS), .flag_only = true, .value = "FORMAT",
 	  .help = "with --dry-run: job prints the job file, default: the objects; also -o" },

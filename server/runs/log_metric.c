@@ -37,10 +37,13 @@ static struct span log_metric_plain(struct span log, struct arena *a)
 	for (size_t i = 0; i < log.n; i++) {
 		bool escape = span_starts(span_from(log, i), "\x1b[");
 		size_t end = escape ? span_skip_class(log, i + 2, "0-9;?") : log.n;
+		char c = log.p[i];
+		if (c == '\r' || c == '\b')
+			c = '\n';
 		if (end < log.n)
 			i = end;
 		else
-			out[n++] = log.p[i] == '\r' || log.p[i] == '\b' ? '\n' : log.p[i];
+			out[n++] = c;
 	}
 	return (struct span){ out, n };
 }

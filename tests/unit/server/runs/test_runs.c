@@ -18,8 +18,12 @@ static struct span unescape(char *text)
 	static const char FROM[] = "nrteb\\";
 	static const char TO[] = "\n\r\t\x1b\b\\";
 	char *out = text;
-	for (const char *p = text; *p; p++)
-		*out++ = *p == '\\' ? TO[strchr(FROM, *++p) - FROM] : *p;
+	for (const char *p = text; *p; p++) {
+		char c = *p;
+		if (c == '\\')
+			c = TO[strchr(FROM, *++p) - FROM];
+		*out++ = c;
+	}
 	*out = '\0';
 	return (struct span){ text, (size_t)(out - text) };
 }
@@ -63,8 +67,8 @@ static const char *counted(const char *rows, int64_t now_ms, struct arena *a)
 TEST(test_run_counts_put_counts_and_estimates)
 {
 	ARENA_AUTO a = { 0 };
-	enum { NOW = 86040000 }; /* 1970-01-01T23:54:00Z */
-	assert_int_equal(setenv("TZ", "UTC", 1), 0);
+	enum { NOW = 86040000 };                     /* 1970-01-01T23:54:00Z */
+	assert_int_equal(setenv("TZ", "UTC", 1), 0); /* NOLINT(concurrency-mt-unsafe) */
 	tzset();
 	assert_string_equal(counted("[]", NOW, &a), "0 jobs\n");
 	assert_string_equal(counted("[" WAITING "]", NOW, &a), "1 job: 1 waits\n");

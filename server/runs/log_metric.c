@@ -1,9 +1,9 @@
 /*
  * The last value of a metric in a log, as trainings print them.  NAME is not within a longer name;
  * an optional quote, blanks, one of `=`, `:`, `is` or a blank (or a border, where NAME is a cell of
- * a table), blanks, brackets or tensor(, a number.  A line ends with LF, CR, or backspaces, by
- * which progress bars are drawn anew.  tests/data/logs/metrics.tsv has the forms; metric.js of the
- * page has the same rule.
+ * a table), blanks, brackets or tensor(, a number.  LF, CR and backspaces, by which progress bars
+ * are drawn anew, are no blanks.  tests/data/logs/metrics.tsv has the forms; metric.js of the page
+ * has the same rule.
  */
 #include <strings.h>
 
@@ -29,7 +29,7 @@ static bool log_metric_has_class(struct span text, size_t at, const char *class)
 	return span_skip_class(text, at, class) > at;
 }
 
-/* The text without colours and other CSI sequences, with LF at all ends of lines. */
+/* The text without colours and other CSI sequences. */
 static struct span log_metric_plain(struct span log, struct arena *a)
 {
 	char *out = arena_alloc(a, log.n + 1);
@@ -37,13 +37,10 @@ static struct span log_metric_plain(struct span log, struct arena *a)
 	for (size_t i = 0; i < log.n; i++) {
 		bool escape = span_starts(span_from(log, i), "\x1b[");
 		size_t end = escape ? span_skip_class(log, i + 2, "0-9;?") : log.n;
-		char c = log.p[i];
-		if (c == '\r' || c == '\b')
-			c = '\n';
 		if (end < log.n)
 			i = end;
 		else
-			out[n++] = c;
+			out[n++] = log.p[i];
 	}
 	return (struct span){ out, n };
 }

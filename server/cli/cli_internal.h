@@ -86,7 +86,7 @@ bool term_colours(int fd);
 /* Appends the name of a state, in its colour. */
 void state_put(struct str *out, struct span name, bool colour);
 
-enum { TABLE_COLUMNS = 9 };
+enum { TABLE_COLUMNS = 24 };
 
 /* Rows of text in columns. */
 struct table {
@@ -114,6 +114,8 @@ void table_write(struct str *out, const struct table *t, size_t columns);
 void table_done(struct table *t);
 /* Prints the table on standard output and frees it.  EXIT_OK or EXIT_SERVER. */
 int table_print(struct table *t);
+/* Appends it as CSV (RFC 4180); a cell "-" is empty. */
+void table_csv(struct str *out, const struct table *t);
 
 /*
  * Standard output has lines of logs; standard error has messages and, on a terminal, a block below
@@ -249,6 +251,7 @@ int remote_job_command(const struct command *c, struct options *o, job_runner *r
 struct job_command {
 	job_runner *run;
 	const char *part, *states; /* states NULL: o->files[0] alone */
+	bool counts;               /* with --tag, prints how many are in which state */
 };
 int remote_jobs_command(const struct command *c, struct options *o, const struct job_command *j);
 

@@ -33,8 +33,8 @@ static int stop_job(struct remote *r, const char *job, struct span none, struct 
 
 int cmd_stop(const struct command *c, struct options *o)
 {
-	return remote_jobs_command(c, o,
-	                           &(struct job_command){ stop_job, NULL, "WAITING,RUNNING" });
+	return remote_jobs_command(
+	    c, o, &(struct job_command){ stop_job, NULL, "WAITING,RUNNING", false });
 }
 
 /* ---- delete: a job that does not run, with its objects, so that its name is free ------------- */
@@ -67,7 +67,7 @@ static int delete_job(struct remote *r, const char *job, struct span detail, str
 
 int cmd_delete(const struct command *c, struct options *o)
 {
-	return remote_jobs_command(c, o, &(struct job_command){ delete_job, "", "" });
+	return remote_jobs_command(c, o, &(struct job_command){ delete_job, "", "", false });
 }
 
 /* ---- wait ------------------------------------------------------------------------------------ */
@@ -82,6 +82,6 @@ static int wait_started(struct remote *r, const char *job, struct span detail, s
 /* A job that is not there is refused; one that vanishes later was deleted. */
 int cmd_wait(const struct command *c, struct options *o)
 {
-	return remote_jobs_command(c, o,
-	                           &(struct job_command){ wait_started, o->tag.n ? NULL : "", "" });
+	return remote_jobs_command(
+	    c, o, &(struct job_command){ wait_started, o->tag.n ? NULL : "", "", true });
 }

@@ -78,9 +78,12 @@ const struct command COMMANDS[] = {
 	  "Print the newest jobs of all users or one user, or with any --tag, as a table or as\n"
 	  "JSON; with --sort, the first ones in another order.  --watch shows them again every\n"
 	  "two seconds, on a terminal in the same place, until Ctrl-C.\n"
+	  "--metric compares at most 200 jobs: the last number after this name in the log of\n"
+	  "each job's first task, and the parameters that differ; - is none.\n"
 	  "Exit status: 0, 2 refused, 3 the server does not answer.\n",
 	  "  rest-lit jobs --user alice --state RUNNING,WAITING\n"
-	  "  rest-lit jobs --tag mnist --sort name --watch\n" },
+	  "  rest-lit jobs --tag mnist --sort name --watch\n"
+	  "  rest-lit jobs --tag mnist --metric loss --sort loss\n" },
 	{ "show", cmd_show, FOR_SHOW, 1, 1, "name one job", "JOB", "show the state of a job",
 	  "Print state and tasks of a job; if it waits or has failed, also the reason and a\n"
 	  "remedy.\n"
@@ -112,7 +115,7 @@ const struct command COMMANDS[] = {
 	  "  rest-lit logs --since 5m mnist\n" },
 	{ "wait", cmd_wait, FOR_WAIT, 0, 1, "name one job, or --tag", "JOB", "wait until jobs have ended",
 	  "Show the progress of a job until it has ended; or of all of your own jobs with any\n"
-	  "--tag, one after the other.\n"
+	  "--tag, one after the other, and how many are in which state.\n"
 	  "Exit status: 0 all have succeeded, 1 one has failed or was stopped or deleted,\n"
 	  "2 refused, or there is no such job, 3 the server does not answer, the time limit\n"
 	  "has passed, or Ctrl-C: the jobs go on.\n",

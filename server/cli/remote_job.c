@@ -1,12 +1,16 @@
 /* Jobs by their names, and the commands about one job. */
+#include <stdio.h>
+
 #include "base/json/scan.h"
+#include "base/posix/clock.h"
 #include "jobs/store/paths.h"
 #include "server/auth/token.h"
 #include "server/cli/cli_internal.h"
 #include "server/config/setup.h"
 #include "server/jobs/jobs.h"
+#include "server/runs/runs.h"
 
-enum { TEXT_MAX = 4096, PATH_LIMIT = 64 << 10 };
+enum { TEXT_MAX = 4096, PATH_LIMIT = 64 << 10, LINE_MAX = 1024, COUNT_MS = 10000 };
 
 const char *remote_path(const char *job, const char *rest, struct arena *a)
 {
@@ -107,23 +111,32 @@ static int job_run_one(struct remote *r, const struct job_command *j, const char
 	return j->run(r, job, answer, e);
 }
 
+/* The rows of the user's jobs that have one of the tags and one of the states, in the reply; p NULL
+ * and *e. */
+static struct span jobs_list_tagged(struct remote *r, const char *states, const char *user,
+                                    struct remote_reply *reply, struct err *e)
+{
+	STR_AUTO path = STR_INIT(PATH_LIMIT);
+	struct span rows = { NULL, 0 };
+	str_printf(&path, "/api/v2/jobs?limit=50000&state=%s&username=", states);
+	query_encode(&path, span_of(user));
+	remote_put_tags(&path, &r->o->tag);
+	return remote_get(r, str_c(&path), reply, &rows, e) < 0 ? (struct span){ NULL, 0 } : rows;
+}
+
 /* The jobs of the client's user that have one of the tags and one of the states, in the arena. NULL
  * and *e: there are none, too. */
 static const char **jobs_tagged(struct remote *r, const char *states, size_t *n, struct arena *a,
                                 struct err *e)
 {
 	REPLY_AUTO reply = { 0 };
-	STR_AUTO path = STR_INIT(PATH_LIMIT);
 	char shown[4 * QUOTE_MAX];
-	struct span rows;
 	const struct option_list *tags = &r->o->tag;
 	const char *user = remote_user(r, a, e);
-	if (!user)
-		return NULL;
-	str_printf(&path, "/api/v2/jobs?limit=50000&state=%s&username=", states);
-	query_encode(&path, span_of(user));
-	remote_put_tags(&path, tags);
-	if (remote_get(r, str_c(&path), &reply, &rows, e) < 0)
+	struct span rows = { NULL, 0 };
+	if (user)
+		rows = jobs_list_tagged(r, states, user, &reply, e);
+	if (!rows.p)
 		return NULL;
 	const char **names = ARENA_NEW(a, const char *, scan_count(rows));
 	struct scan walk = scan_begin(rows);
@@ -141,6 +154,24 @@ static const char **jobs_tagged(struct remote *r, const char *states, size_t *n,
 	return NULL;
 }
 
+/* Prints how many jobs are in which state, unless the last line said the same. */
+static void jobs_count(struct remote *r, const char *job, struct str *told)
+{
+	REPLY_AUTO reply = { 0 };
+	ERR_AUTO ignored = { 0 };
+	ARENA_AUTO arena = { 0 };
+	STR_AUTO line = STR_INIT(LINE_MAX);
+	const char *user = arena_dup(&arena, span_to(span_of(job), span_chr(span_of(job), '~')));
+	struct span rows = jobs_list_tagged(r, "", user, &reply, &ignored);
+	if (!rows.p)
+		return;
+	run_counts_put(&line, rows, clock_wall_ms());
+	if (!span_eq(str_view(&line), str_view(told)))
+		(void)fprintf(stderr, "%s", str_c(&line));
+	told->n = 0;
+	str_span(told, str_view(&line));
+}
+
 /* Each of the jobs is tried, while the server answers; the exit code is the worst. */
 static int jobs_run(struct remote *r, const void *arg, struct err *e)
 {
@@ -150,14 +181,25 @@ static int jobs_run(struct remote *r, const void *arg, struct err *e)
 	const char **names =
 	    j->states && r->o->tag.n ? jobs_tagged(r, j->states, &n, &arena, e) : r->o->files;
 	int worst = EXIT_OK;
-	r->patient = n > 1; /* it may be too many requests at once */
+	int64_t due_ms = 0;
+	STR_AUTO told = STR_INIT(LINE_MAX);
+	bool counts = names && j->counts && r->o->tag.n;
 	for (size_t i = 0; names && i < n && worst < EXIT_SERVER; i++) {
 		ERR_AUTO one = { 0 };
+		r->patient = false;
+		if (counts && clock_ms() >= due_ms) {
+			jobs_count(r, names[i], &told);
+			due_ms = clock_ms() + COUNT_MS;
+		}
+		r->patient = n > 1; /* it may be too many requests at once */
 		int code = job_run_one(r, j, names[i], &one);
 		if (code < 0)
 			code = print_error_notes(&one, NULL, remote_exit(&one));
 		worst = code > worst ? code : worst;
 	}
+	r->patient = false;
+	if (counts && worst < EXIT_SERVER)
+		jobs_count(r, names[0], &told);
 	return names ? worst : -1;
 }
 
@@ -173,5 +215,5 @@ int remote_job_command(const struct command *c, struct options *o, job_runner *r
 {
 	if (strcmp(o->output, "yaml") == 0)
 		return command_usage(c, "--output: table or json");
-	return remote_run(o, NULL, jobs_run, &(struct job_command){ run, part, NULL });
+	return remote_run(o, NULL, jobs_run, &(struct job_command){ run, part, NULL, false });
 }

@@ -340,6 +340,20 @@ void table_write(struct str *out, const struct table *t, size_t columns)
 	}
 }
 
+void table_csv(struct str *out, const struct table *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		struct span text = span_of(strcmp(t->cell[i], "-") == 0 ? "" : t->cell[i]);
+		bool quotes = span_skip_class(text, 0, "^,\"") < text.n;
+		str_puts(out, quotes ? "\"" : "");
+		for (size_t k = 0; k < text.n; k++)
+			str_put(out, text.p[k] == '"' ? "\"\"" : text.p + k,
+			        text.p[k] == '"' ? 2 : 1);
+		str_puts(out, quotes ? "\"" : "");
+		str_puts(out, (i + 1) % t->columns ? "," : "\n");
+	}
+}
+
 void table_done(struct table *t)
 {
 	free(t->cell);

@@ -40,7 +40,7 @@ static const char *const ENGINES[] = { "", "local", "none", NULL };
 static const char *const IMAGE_SOURCES[] = { "", "host", "oci", NULL };
 static const char *const OUTPUTS[] = { "", "json", "yaml", "table", NULL };
 static const char *const JOB_OUTPUTS[] = { "", "job", NULL };
-static const char *const SORTS[] = { "", "name", "user", "state", "age", "gpus", "vc", NULL };
+static const char *const TABLE_OUTPUTS[] = { "", "table", "json", "csv", NULL };
 
 #define LOWER  "abcdefghijklmnopqrstuvwxyz"
 #define UPPER  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -79,6 +79,13 @@ static void state_names(struct str *out, const char *between)
 {
 	for (size_t i = 0; i < JOB_UNKNOWN; i++)
 		str_printf(out, "%s%s", i ? between : "", JOB_STATES[i]);
+}
+
+static void sort_names(struct str *out, const char *between)
+{
+	static const char *const SORTS[] = { "name", "user", "state", "age", "gpus", "vc" };
+	for (size_t i = 0; i < ARRAY_SIZE(SORTS); i++)
+		str_printf(out, "%s%s", i ? between : "", SORTS[i]);
 }
 
 static const struct form STATES = { LOWER UPPER ",", 256, false,
@@ -308,18 +315,22 @@ const struct option OPTIONS[] = {
 	  .help = "print the objects without creating them" },
 	{ "state", GROUP_OUTPUT, FOR_JOBS, true, TEXT(state, ""), .flag_only = true, .form = &STATES, .value = "STATE,...", .names = state_names,
 	  .help = "only jobs in these states" },
-	{ "sort", GROUP_OUTPUT, FOR_JOBS, true, CHOICE(sort, "", SORTS), .flag_only = true, .value = "COLUMN",
-	  .help = "order of the jobs; default: newest first" },
+	{ "metric", GROUP_OUTPUT, FOR_JOBS, true, TEXT(metric, ""), .flag_only = true, .value = "NAME",
+	  .help = "compare the jobs: the last number after NAME in the log of each, and the parameters that differ" },
+	{ "sort", GROUP_OUTPUT, FOR_JOBS, true, TEXT(sort, ""), .flag_only = true, .value = "COLUMN", .names = sort_names,
+	  .help = "order of the jobs, also NAME of --metric, the smallest first; default: newest first" },
 	{ "watch", GROUP_OUTPUT, FOR_JOBS, true, SWITCH(watch), .flag_only = true,
 	  .help = "show the jobs again and again, until Ctrl-C" },
 	{ "tail", GROUP_OUTPUT, FOR_LOGS, true, NUMBER(tail, -1, -1, INT32_MAX), .flag_only = true, .value = "N",
 	  .help = "only the last N lines of each task; -1: all; also -n" },
 	{ "since", GROUP_OUTPUT, FOR_LOGS, true, TEXT(since, ""), .flag_only = true, .value = "TIME",
 	  .help = "only what was written since a time, 2026-11-27T10:00:00Z, or in the last 90s, 5m, 2h, 1d" },
-	{ "limit", GROUP_OUTPUT, FOR_JOBS, true, NUMBER(limit, 50, 1, 50000), .flag_only = true, .value = "N",
-	  .help = "number of jobs, newest first" },
-	{ "output", GROUP_OUTPUT, FOR_TRANSLATE | FOR_JOBS | FOR_SHOW | FOR_EVENTS, true, CHOICE(output, "", OUTPUTS), .flag_only = true, .value = "FORMAT",
-	  .help = "translate: json (default) or yaml; jobs, show and events: table (default) or the server's json; also -o" },
+	{ "limit", GROUP_OUTPUT, FOR_JOBS, true, NUMBER(limit, 0, 0, 50000), .flag_only = true, .value = "N",
+	  .help = "number of jobs, newest first; 0: 50, with --metric 200, which is the most there" },
+	{ "output", GROUP_OUTPUT, FOR_TRANSLATE | FOR_SHOW | FOR_EVENTS, true, CHOICE(output, "", OUTPUTS), .flag_only = true, .value = "FORMAT",
+	  .help = "translate: json (default) or yaml; show and events: table (default) or the server's json; also -o" },
+	{ "output", GROUP_OUTPUT, FOR_JOBS, true, CHOICE(output, "", TABLE_OUTPUTS), .flag_only = true, .value = "FORMAT",
+	  .help = "table (default) or the server's json; with --metric table or csv; also -o" },
 
 	{ "output", GROUP_OUTPUT, FOR_SUBMIT, true, CHOICE(output, "", JOB_OUTPUTS), .flag_only = true, .value = "FORMAT",
 	  .help = "with --dry-run: job prints the job file, default: the objects; also -o" },

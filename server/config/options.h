@@ -126,7 +126,7 @@ struct options {
 	/* A job of a command, `-- COMMAND ARGUMENTS`, and what it asks for; 0: not given. */
 	int64_t ask_gpus, ask_cpus, ask_memory;
 	const char *image;
-	const char *code, *directory, *sort, *since;
+	const char *code, *directory, *sort, *metric, *since;
 	bool fetches_code, yes, watch, hand_back, no_storage;
 	int64_t tail;
 	struct option_list mount, storage, set, env, secret, tag, sweep;

@@ -75,7 +75,7 @@ static struct log_link link_of_path(const struct request *r)
 		                  .file = r->args[ARG_FILE] };
 }
 
-enum { LOG_TAIL, LOG_FOLLOW, LOG_FROM, LOG_START, LOG_SINCE, LOG_TOKEN };
+enum { LOG_TAIL, LOG_BYTES, LOG_FOLLOW, LOG_FROM, LOG_START, LOG_SINCE, LOG_TOKEN };
 /* clang-format off */
 #define TAIL_MODE                                                                                  \
 	{ .name = "tail-mode", .values = "true|false",                                             \
@@ -83,6 +83,8 @@ enum { LOG_TAIL, LOG_FOLLOW, LOG_FROM, LOG_START, LOG_SINCE, LOG_TOKEN };
 const struct parameter LOG_LINKS[] = { TAIL_MODE, { .name = NULL } };
 const struct parameter LOG_CONTENT[] = {
 	[LOG_TAIL] = TAIL_MODE,
+	[LOG_BYTES] = { .name = "tail-bytes", .max = LOG_TAIL_MAX, .absent = "16384",
+	  .doc = "With `tail-mode`: the last so many bytes, of proportionally more lines." },
 	[LOG_FOLLOW] = { .name = "follow", .values = "true|false",
 	  .doc = "`true`: the log so far (with `tail-mode` the last 2000 lines), then new output until the task ends, at most 300 seconds; continue with a new link." },
 	[LOG_FROM] = { .name = "from", .max = (INT64_C(1) << 53) - 1, .absent = "0",
@@ -205,6 +207,9 @@ static void log_read_asked(struct request *r, struct log_link *l)
 	int bad = 0;
 	if (parameter_find(r, p, &value) && !rfc3339_read(value, &l->since_ms))
 		bad = parameter_refuse(p, value, &e);
+	p = &LOG_CONTENT[LOG_BYTES];
+	if (!bad && parameter_find(r, p, &value))
+		bad = parameter_number(p, value, &l->tail_bytes, &e);
 	p = &LOG_CONTENT[LOG_FROM];
 	if (!bad && parameter_find(r, p, &value))
 		bad = parameter_number(p, value, &l->from, &e);

@@ -31,7 +31,8 @@
 
 enum {
 	DEPTH = 64,
-	TAIL_LINES = 2000,
+	TAIL_LINES = 2000, /* for so many bytes: */
+	TAIL_PART = 16 << 10,
 	ROLE_MAX = 63,
 	RANGES_MAX = 1 << 20 /* bytes of files; ranges of longer logs are not answered */
 };
@@ -68,6 +69,12 @@ static void reading_free(struct log_reading *g)
 	str_wipe(&g->first);
 	str_wipe(&g->whole);
 	free(g);
+}
+
+/* The bytes of the end of a log. */
+static size_t reading_end(const struct log_reading *g)
+{
+	return (size_t)(g->link.tail_bytes ?: g->r->loop->server->options->log_tail);
 }
 
 /* ---- answers ---- */
@@ -188,7 +195,7 @@ static void reading_take_output(struct output_call *c, enum output_outcome o, st
 	} else if (g->looked) {
 		reading_looked(g, o == OUTPUT_DONE ? LOG_KEPT : LOG_NONE, c->facts.dropped);
 	} else if (o == OUTPUT_DONE) {
-		size_t most = (size_t)g->r->loop->server->options->log_tail;
+		size_t most = reading_end(g);
 		STR_AUTO text = STR_SECRET(OUTPUT_CONTENT_MAX);
 		output_put(&text, c->frames, g->streams);
 		answer_header(g->r, "X-Log-Dropped",
@@ -477,8 +484,9 @@ static void reading_open_log(struct log_reading *g, bool first)
 {
 	ERR_AUTO e = { 0 };
 	const struct options *o = g->r->loop->server->options;
+	int64_t parts = g->follow ? 1 : (int64_t)(reading_end(g) / TAIL_PART) ?: 1;
 	if (g->link.tail && !g->follow) {
-		g->end = (size_t)o->log_tail;
+		g->end = reading_end(g);
 		g->whole = STR_SECRET(2 * g->end + LOG_STREAM_PIECE + KUBELET_TEXT_MAX);
 	}
 	g->first.max = LOG_STREAM_FIRST;
@@ -490,7 +498,7 @@ static void reading_open_log(struct log_reading *g, bool first)
 				     .files = g->container ? NULL : reading_files,
 				     .streams = g->streams ?: OUTPUT_BOTH,
 				     .user = g->link.user,
-				     .lines = g->link.tail ? TAIL_LINES : 0,
+				     .lines = g->link.tail ? TAIL_LINES * parts : 0,
 				     .since_ms = g->link.since_ms,
 				     .from = g->link.from,
 				     .follow = g->follow && !first,

@@ -7,7 +7,8 @@
 
 /* ---- job_logs.c: links and tasks.  Pure. ---- */
 
-enum { LOG_LINK_KEY = 32 }; /* MAC_BYTES */
+enum { LOG_LINK_KEY = 32 };        /* MAC_BYTES */
+enum { LOG_TAIL_MAX = 256 << 10 }; /* bytes of the end of a log */
 
 /*
  * A link to one log of one pod, for the requesting user.  It needs no token and expires soon.
@@ -17,12 +18,13 @@ struct log_link {
 	struct span job, attempt, role, index, retry, file; /* in the path, decoded; no NUL */
 	/* Members of the link's token: */
 	const char *framework, *framework_uid, *pod_uid, *user;
-	int64_t expires_s; /* since 1970 */
-	bool tail;         /* the end of the log only */
-	bool runs;         /* by the status, the pod exists; not in the link */
-	int64_t since_ms;  /* of the query; 0: all of the log */
-	int64_t from;      /* of the query: the offset to begin at ... */
-	struct span start; /* ... in the file with this first line; "": in all of the log */
+	int64_t expires_s;  /* since 1970 */
+	bool tail;          /* the end of the log only */
+	bool runs;          /* by the status, the pod exists; not in the link */
+	int64_t since_ms;   /* of the query; 0: all of the log */
+	int64_t tail_bytes; /* of the query: of the end; 0: `log-tail` */
+	int64_t from;       /* of the query: the offset to begin at ... */
+	struct span start;  /* ... in the file with this first line; "": in all of the log */
 };
 
 struct log_signing {
@@ -70,7 +72,7 @@ void log_refuse_gone_here(struct request *r, const struct log_link *l);
 /*
  * Answers r with the log l->file: "all", "stdout" and "stderr" are the log of the task's container
  * (an API server does not separate the streams of a pod; a kept output and a file do), "runtime"
- * that of the init container `init`.  l->tail: the last `log-tail` bytes; with `follow`, the last
+ * that of the init container `init`.  l->tail: the last l->tail_bytes; with `follow`, the last
  * lines and then new output.  l->from is a byte of the log of this attempt: the header X-Log-Offset
  * has the offset of the first byte of the answer, which is l->from unless bytes are gone.  The
  * header is absent, and l->from ignored, if the offset is not known: of last lines, and of a kept

@@ -336,7 +336,7 @@ def test_jobs_are_sorted_chosen_by_tag_and_watched(check):
         check.equal("by name", listed("--sort", "name"), "abc")
         check.equal("--tag", listed("--tag", "of-a", "--tag", "of-b"), "ab")
         code, out, err = cli("jobs", *at, "--sort", "x")
-        check.ok("unknown column", code == 2 and "name or user" in err, err)
+        check.ok("unknown column", code == 2 and "name, state" in err, err)
         with Cli("jobs", *at, "--watch") as c:
             check.ok("again and again", wait_until(lambda: c.stdout.count("NAME ") >= 2), (c.stdout, c.stderr))
             c.process.send_signal(signal.SIGTERM)

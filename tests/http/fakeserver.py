@@ -33,6 +33,7 @@ class FakeServer(Closing):
         self.happened = []       # the response to .../events
         self.config = {}         # the response to .../config
         self.files = {}          # path: bytes of a response
+        self.refusals = []       # responses to .../config, before all others: (status, headers, body)
         self.requests = []       # (method, path, headers, body)
         self.detail = {}
         self.set("WAITING", {})
@@ -139,7 +140,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         if not self.take():
             return
-        if self.path in self.fake.files:
+        if self.path in self.fake.files and not (self.fake.refusals and self.path.endswith("/config")):
             self.answer(200, self.fake.files[self.path])
         elif self.path == f"/api/v2/jobs/{JOB}":
             self.job()
@@ -171,6 +172,9 @@ class _Handler(BaseHTTPRequestHandler):
             if first:
                 self.place["X-Log-Dropped"] = str(first)
             self.follow(key, max(0, at - first), follow == "true")
+        elif self.fake.refusals and self.path.endswith("/config"):
+            status, headers, body = self.fake.refusals.pop()
+            self.answer(status, body, headers)
         elif re.fullmatch(r"/api/v2/jobs/\w+~[^/]+(/events|/config)?", self.path):
             self.answer(404, {"code": "NoJobError", "message": "there is no such job"})
         else:

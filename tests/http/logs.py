@@ -173,6 +173,11 @@ def test_log_tail_mode_returns_the_end(check):
             check.equal(f"tail of {n}: bytes", body, p.log.text[-1024:])
             check.equal(f"tail of {n}: headers", {k: headers.get(k) for k in HEADERS}, HEADERS)
         check.equal("tail: asked for", p.log.asked[-1][1], {"container": ["app"], "tailLines": ["2000"]})
+        for n, lines in ((1, 2000), (65536, 8000), (262144, 32000)):
+            body = p.read(p.link(query="?tail-mode=true") + f"&tail-bytes={n}")[2]
+            check.equal(f"tail-bytes={n}", (body == p.log.text[-n:], p.log.asked[-1][1]["tailLines"]), (True, [str(lines)]))
+        check.refused("tail-bytes: too many", p.server.request("GET", f"{p.link()}&tail-bytes=262145"), 400,
+                      "InvalidParametersError", "tail-bytes must be a whole number from 0 to 262144")
         p.read(p.link() + "&since=2026-01-31T12:00:00.5Z")
         check.equal("since: asked for", p.log.asked[-1][1], {"container": ["app"], "sinceTime": ["2026-01-31T12:00:00Z"]})
         for bad in ("", "5m", "2026-01-31T12:00:00%2b01:00"):

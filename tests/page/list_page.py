@@ -498,7 +498,7 @@ def test_page_jobs_are_selected_in_ranges(check):
         check.ok("four at a time", 1 <= page.js("return window.most") <= 4, page.js("return window.most"))
         page.click("checkbox", "Select all jobs")
         check.equal("all", page.text("status", "Number of jobs"), "5000 selected")
-        check.equal("two are compared", page.find("button", "Compare").get_attribute("title"), "Select two jobs")
+        check.equal("20 at most are compared", page.find("button", "Compare").get_attribute("title"), "Select 2 to 20 jobs")
         page.click("button", "Tag")
         check.ok("names the first", page.shows(re.compile(r"Tag 5000 jobs: \S+~\S+, \S+~\S+, \S+~\S+ and 4997 more")))
         page.click("button", "Cancel")
@@ -523,9 +523,10 @@ def test_page_jobs_compared_show_what_differs(check):
             settle(page, lambda: row(page, "third"), "the jobs")
             choose(page, "first", "second")
             page.click("button", "Compare")
-            facts = page.text("table", "Facts")
-            check.ok("facts", re.search(r"State\s+(FAILED\s+SUCCEEDED|SUCCEEDED\s+FAILED)", facts) and "Submitted" in facts, facts)
-            paths = page.names("rowheader")[5:]
+            runs = page.text("table", "Runs")
+            check.ok("runs", re.search(r"alice~first\s+FAILED", runs) and re.search(r"alice~second\s+SUCCEEDED", runs) and "Submitted" in runs, runs)
+            check.ok("no values", page.shows("No log has a value of loss."))
+            paths = page.names("rowheader")[2:]
             check.equal("the paths that differ", sorted(p for p in paths if not p.startswith("taskRoles.gone.")), sorted([
                 'extras."com.example.x".a', "taskRoles.worker.instances", "taskRoles.worker.commands",
                 "taskRoles.worker.resourcePerInstance.memoryMB"]))
@@ -544,7 +545,52 @@ def test_page_jobs_compared_show_what_differs(check):
             page.go("#/compare?a=alice~second&b=alice~third")
             check.ok("equal", page.shows("Both jobs have the same configuration."))
             page.go("#/compare?a=alice~second")
-            check.ok("says what to do", page.shows("Select two jobs in the list"))
+            check.ok("says what to do", page.shows("Select 2 to 20 jobs in the list"))
+            page.go(f"#/compare?jobs={','.join(f'alice~j{i}' for i in range(21))}")
+            check.ok("not of 21", page.shows("Select 2 to 20 jobs in the list"))
+
+
+def test_page_compare_shows_runs_of_a_sweep(check):
+    """Five runs on one screen: parameters that differ, best and last value of a metric, the best run first, curves."""
+    with Machine() as server:
+        losses = {0.3: (3, 0.5, 0.25), 0.1: (2, 1.5, 2.5), 0.03: ("nan",), 0.01: (4, 1, "nan"), 3: ()}
+        for i, (rate, values) in enumerate(losses.items()):
+            lines = [f"printf '\\033[1mloss\\033[0m: {v}, accuracy=0.{n + i}\\n'" for n, v in enumerate(values)] or ["echo"]
+            server.start(f"run-{i}", {"main": role(*lines)}, parameters={"rate": rate, "seed": 1, "opt": "a" if i else "b"})
+        for i in range(5):
+            server.wait(f"run-{i}")
+        with Page(check, server, "#/jobs") as page:
+            settle(page, lambda: row(page, "run-4"), "the jobs")
+            choose(page, *(f"run-{i}" for i in range(5)))
+            page.click("button", "Compare")
+            rows = "return [...document.querySelectorAll('.runs tr')].map((r) => [...r.cells].map((c) => c.textContent))"
+            settle(page, lambda: len(page.js(rows)) == 6, "the runs")
+            table = page.js(rows)
+            check.equal("the heads", table[0], ["Job", "rate", "opt", "State", "Duration", "Exit", "Submitted", "best loss", "last loss"])
+            shown = [(line[0], line[1], *line[-2:]) for line in table[1:]]
+            check.equal("the best first", shown[:3], [("alice~run-0", "0.3", "0.25", "0.25"), ("alice~run-3", "0.01", "1", "NaN"),
+                                                     ("alice~run-1", "0.1", "1.5", "2.5")])
+            check.equal("without a value last", sorted(shown[3:]), [("alice~run-2", "0.03", "", "NaN"), ("alice~run-4", "3", "", "")])
+            paths = "return [...document.querySelectorAll('.curves path')].map((p) => p.getAttribute('d'))"
+            curve = page.js(paths)
+            check.equal("a curve for each run with values", len(curve), 3)
+            check.ok("of its values", "M0.0,64.0L500.0,224.0L1000.0,240.0h0" in curve, curve)
+            check.ok("what it shows", page.shows("loss: 0.25 to 4 in 5 jobs, at most 3 values each"))
+            check.ok("on one screen", page.js("return document.querySelector('.runs').getBoundingClientRect().bottom <= innerHeight"))
+            check.ok("the other differences", page.shows("These differ, too: taskRoles.main.commands"))
+            metric = page.find("searchbox", "Metric") if page.has("searchbox", "Metric") else page.find("combobox", "Metric")
+            metric.clear()
+            metric.send_keys("accuracy")
+            settle(page, lambda: "best accuracy" in page.js(rows)[0], "the other metric")
+            check.equal("the highest first", page.js(rows)[1][-2:], ["0.5", "0.5"])
+            check.ok("in the address", "metric=accuracy" in page.driver.current_url and "best=highest" in page.driver.current_url,
+                     page.driver.current_url)
+            metric.clear()
+            metric.send_keys("x(")
+            check.ok("no such metric", page.shows("No log has a value of x(."))
+            page.driver.refresh()
+            settle(page, lambda: len(page.js(rows)) == 6, "the runs again")
+            check.equal("the same place", page.js(rows)[0][-1], "last x(")
 
 
 def test_page_jobs_on_a_phone_have_two_lines(check):
@@ -577,7 +623,7 @@ WHOLE = [test_page_jobs_are_sorted_by_each_column, test_page_jobs_are_filtered_b
          test_page_jobs_tell_their_reason_in_a_sentence, test_page_jobs_of_a_colleague_are_found_in_three_actions,
          test_page_jobs_show_exact_times_by_the_servers_clock, test_page_jobs_say_what_to_do_first,
          test_page_jobs_of_others_are_refused, test_page_jobs_are_selected_in_ranges,
-         test_page_jobs_compared_show_what_differs, test_page_jobs_on_a_phone_have_two_lines,
+         test_page_jobs_compared_show_what_differs, test_page_compare_shows_runs_of_a_sweep, test_page_jobs_on_a_phone_have_two_lines,
          test_page_jobs_beyond_200_rows_are_virtual, test_page_stays_quick_with_much,
          test_page_jobs_continue_after_an_outage,
          test_page_jobs_fit_on_a_phone]

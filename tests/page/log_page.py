@@ -86,6 +86,58 @@ def test_page_log_continues_after_an_outage(check):
                 check.equal("also equal ones", page.js(COUNT, "early"), "3000 lines")
 
 
+def test_page_log_is_searched_by_expressions(check):
+    """A text as it is, or a regular expression, whose parts are marked; a wrong one says so."""
+    marked = "return [...document.querySelectorAll('.log mark')].map((e) => e.textContent)"
+    with Machine() as server:
+        server.start("find", {"main": role("echo 'Loss 0.25 (a+b)'; echo 'loss 12'; echo 'glossy [x'")})
+        server.wait("find")
+        with Page(check, server, "#/jobs/alice~find") as page:
+            settle(page, lambda: "glossy" in log_text(page), "the log")
+            for text, found in (("loss", "3 lines"), ("(a+b)", "1 line"), ("loss \\d+", "0 lines"), ("[x", "1 line")):
+                check.equal(f"the text {text}", page.js(COUNT, text), found)
+            page.click("checkbox", "Regular expression")
+            check.ok("no expression", "nvalid regular expression" in page.js(COUNT, "[x"), page.js(COUNT, "[x"))
+            for text, found in (("loss \\d+", "2 lines"), ("^loss \\d+$", "1 line")):
+                check.equal(f"the expression {text}", page.js(COUNT, text), found)
+            check.equal("marks", page.js(COUNT, "loss \\d|\\[x") and page.js(marked), ["Loss 0", "loss 1", "[x"])
+            page.type("searchbox", "Search in the log", "|a")
+            page.press(Keys.ENTER)
+            check.equal("it is chosen", page.js("return document.querySelectorAll('.line.current').length"), 1)
+
+
+def test_page_log_wraps_long_lines(check):
+    """No line is wider than the log; numbers, search and copied lines stay those of whole lines; the end stays in sight."""
+    wide = "const log = document.querySelector('[role=log]'); return log.scrollWidth - log.clientWidth"
+    shown = "return [...document.querySelectorAll('.line')].map((e) => [e.querySelector('.at').dataset.number, e.lastChild.textContent])"
+    with Machine() as server:
+        server.start("wrap", {"main": role("seq -s, 300", "echo short", "for i in $(seq 200); do echo $i; done", "seq -s, 1000 1200; sleep 1000")})
+        with Page(check, server, "#/jobs/alice~wrap") as page:
+            settle(page, lambda: "1200" in log_text(page), "the log")
+            check.ok("wide", page.js(wide) > 0, page.js(wide))
+            page.click("checkbox", "Wrap")
+            settle(page, lambda: page.js(wide) <= 0, "it is wrapped")
+            settle(page, lambda: page.js(LAST) < 3, "the end is in sight")
+            rows = page.js(shown)
+            first = max(i for i, (number, _) in enumerate(rows) if number)
+            check.ok("the last line has several rows", len(rows) - first > 1, rows[-3:])
+            check.equal("which are the line", "".join(text for _, text in rows[first:]), ",".join(map(str, range(1000, 1201))))
+            page.js("document.querySelector('[role=log]').scrollTop = 0")
+            settle(page, lambda: any(text == "short" for _, text in page.js(shown)), "the beginning")
+            rows = page.js(shown)
+            at = next(i for i, (_, text) in enumerate(rows) if text.startswith("1,2,3,"))
+            end = next(i for i, (_, text) in enumerate(rows) if text == "short")
+            check.equal("the first line", "".join(text for _, text in rows[at:end]), ",".join(map(str, range(1, 301))))
+            check.equal("numbers of lines", [n for n, _ in rows[at:end + 1] if n], [rows[at][0], str(int(rows[at][0]) + 1)])
+            page.type("searchbox", "Search in the log", "1150")
+            page.press(Keys.ENTER)
+            settle(page, lambda: page.js("return [...document.querySelectorAll('.line.current')].length") > 1, "a line that is found")
+            page.resize((700, 900))
+            settle(page, lambda: page.js(wide) <= 0, "a narrow window")
+            page.click("checkbox", "Wrap")
+            settle(page, lambda: page.js(wide) > 0, "as before")
+
+
 def test_page_log_of_all_tasks_has_each_line_once(check):
     """The lines of all tasks are in one log, each with its task, none twice and none lost: of long
     logs, of equal lines, and after an outage of the server; logs of ended tasks are read once."""
@@ -225,7 +277,7 @@ def test_page_log_fits_into_its_place(check):
 
 CORE = [test_page_log_lines_can_be_chosen_and_shown,
         test_page_log_selects_and_copies_all_its_lines]
-WHOLE = [test_page_log_reports_missing_output,
+WHOLE = [test_page_log_reports_missing_output, test_page_log_is_searched_by_expressions, test_page_log_wraps_long_lines,
          test_page_log_continues_after_an_outage,
          test_page_log_of_all_tasks_has_each_line_once,
          test_page_log_fits_into_its_place]

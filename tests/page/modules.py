@@ -1,9 +1,12 @@
 """The modules without a page: logs as lines, rows, charts, names; and the tests' own look at a page."""
+import os
+import re
+
 from browser import Page, settle
 from machine import Machine
 
 LOG = r"""
-const { Log, parts, plain, restyle } = await load("log");
+const { Log, parts, pattern, plain, restyle } = await load("log");
 const encode = (text) => new TextEncoder().encode(text);
 const read = (bytes, size, bounds) => {
 	const log = new Log(bounds), task = log.terminal("a");
@@ -26,18 +29,18 @@ const small = read(encode(Array.from({ length: 1000 }, (_, i) => `line ${i}\n`).
 const wide = read(encode("x".repeat(25000)), 999);
 const heavy = read(encode("\x1b[31ma\x1b[32mb".repeat(20000) + "\n"), 4096, { memory: 1 << 20 });
 const hostile = [read(encode("\x1b[".repeat(20000)), 4096), read(encode("\x1b]" + "x".repeat(9000)), 4096)];
-const found = [small.find("LINE 99"), small.find("nothing"), small.find("")];
+const found = [small.find(pattern("LINE 99")), small.find(pattern("nothing")), small.find(pattern(""))];
 small.terminals[0].write(encode("a new line 99\n"));
 const two = new Log({ lines: 4 }), [x, y] = ["x", "y"].map((name) => two.terminal(name));
 [[x, "\x1b[31mx1\nx"], [y, "y1\ny2\ny3"], [x, "2\n"]].forEach(([task, text]) => task.write(encode(text)));
 const merged = [JSON.stringify(lines(two).map((l) => [l.terminal.name, l.number, l.text, !!l.runs])), two.numberOf(y, 3), two.numberOf(x, 3)];
 y.finish();
 y.finish();
-merged.push(two.count, two.numberOf(y, 3), two.numberOf(x, 1), two.find("x2"), two.find("Y", {}), two.find("x2"));
+merged.push(two.count, two.numberOf(y, 3), two.numberOf(x, 1), two.find(pattern("x2")), two.find(pattern("Y"), {}), two.find(pattern("x2")));
 return { merged, plain: [plain("\x1b[1mValueError: \x1b[31mx\x1b[0m\x1b["), plain("")], whole: JSON.parse(whole), wrong, invalid: lines(invalid).map((l) => l.text), small: [small.count, small.dropped,
 	small.line(small.dropped).text], wide: lines(wide).map((l) => l.text.length), heavy: lines(heavy).length,
-	hostile: hostile.map((l) => lines(l).map((one) => one.text.length)), found, again: small.find("line 99"),
-	marks: parts(read(encode("a\x1b[31mbCd\x1b[0me"), 9).line(0), "cde"), reset: restyle({ bold: true }, "") };"""
+	hostile: hostile.map((l) => lines(l).map((one) => one.text.length)), found, again: small.find(pattern("line 99")), expressions: [small.find(pattern("^LINE 99[0-3]$", true)), small.find(pattern("^line 99[0-3]$")), small.find(pattern("x*", true)).length],
+	marks: parts(read(encode("a\x1b[31mbCd\x1b[0me"), 9).line(0), pattern("cde")), reset: restyle({ bold: true }, "") };"""
 
 MODELS = r"""
 const { visible, sorted } = await load("table"), { flat, differences } = await load("compare"), { areaChart, sampled, seriesOf } = await load("chart");
@@ -88,6 +91,7 @@ def test_page_modules_split_logs_and_rows(check):
         check.equal("unfinished escapes", log["hostile"], [[10000, 9999], [9001]])
         check.equal("search", log["found"], [[*range(990, 1000)], [], []])
         check.equal("... goes on", log["again"], [*range(990, 1001)])
+        check.equal("... by expressions", log["expressions"], [[990, 991, 992, 993], [], 50])
         check.equal("tasks in one log", log["merged"], ['[["x",1,"x1",true],["y",1,"y1",false],["y",2,"y2",false],["x",2,"x2",true],["y",3,"y3",false]]',
                                                         4, -1, 4, 4, -1, [3], [1, 2, 4], [3]])
         check.equal("without escape sequences", log["plain"], ["ValueError: x", ""])
@@ -109,6 +113,37 @@ def test_page_modules_split_logs_and_rows(check):
         check.equal("nodes", models["nodes"], ["n1", "n1 does not answer since", "n1"])
         check.equal("tasks with sshd", models["sshd"], [False] * 6 + [True] * 3)
         check.equal("secrets", models["secrets"], [False, True, True, True, False])
+
+
+METRICS = """
+const { curves, namesIn, textsOf, valuesOf } = await load("metric");
+return { last: args[0].map(([name, log]) => textsOf(name, log).at(-1) ?? "-"),
+	all: valuesOf("loss", "loss 3\\rloss: nan\\nval_loss 1\\nLOSS = -inf, loss=1e-3"),
+	cut: ["loss 1\\n" + "x".repeat(16384), "x\\nloss 1\\n" + "x".repeat(16384)].map((log) => textsOf("loss", log).length),
+	none: [textsOf("", "1 2"), textsOf(" ", " 1"), curves("loss", [{ name: "a", values: [NaN] }])],
+	names: namesIn("Epoch 1: loss=0.5, {'val_loss': 1, \\"lr\\": 1e-3} http://a:80 loss: 2 12:30"),
+	gaps: [...curves("loss", [{ name: "a", values: [1, 2, NaN, 3] }, { name: "b", values: [2] }, { name: "c", values: [] }])
+		.querySelectorAll("path")].map((path) => path.getAttribute("d")) };"""
+
+
+def test_page_metric_reads_what_trainings_print(check):
+    """The same forms as the command line; curves with gaps."""
+    escapes = {"n": "\n", "r": "\r", "t": "\t", "e": "\x1b", "b": "\b", "\\": "\\"}
+    forms = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "logs", "metrics.tsv")
+    with open(forms, encoding="utf-8") as f:
+        rows = [line.rstrip("\n").split("\t") for line in f if not line.startswith("#")]
+    logs = [(name, re.sub(r"\\(.)", lambda m: escapes[m.group(1)], log)) for name, _, log in rows]
+    with Machine() as server, Page(check, server, "#/sign-in") as page:
+        page.find("heading", "Sign in")
+        found = page.js_async(METRICS, logs)
+        for (name, wanted, log), last in zip(rows, found["last"]):
+            check.equal(f"{name} in {log}", last, wanted)
+        check.ok("as many as the command line", len(rows) >= 59, len(rows))
+        check.equal("all values", found["all"], [3, None, None, 0.001])  # nan and -inf are null in JSON
+        check.equal("a line that may be cut", found["cut"], [0, 1])
+        check.equal("none", found["none"], [[], [], None])
+        check.equal("names", found["names"], ["loss", "val_loss", "lr"])
+        check.equal("gaps, and a single value", found["gaps"], ["M0.0,240.0L333.3,120.0M1000.0,0.0h0", "M0.0,120.0h10"])
 
 
 # All elements are replaced, at first every millisecond, then more and more seldom.
@@ -144,5 +179,6 @@ def test_page_elements_may_be_replaced_all_the_time(check):
         check.ok("the focus", page.has_focus("textbox", "Name"), page.focused())
 
 
-CORE = [test_page_elements_may_be_replaced_all_the_time, test_page_modules_split_logs_and_rows]
+CORE = [test_page_elements_may_be_replaced_all_the_time, test_page_modules_split_logs_and_rows,
+        test_page_metric_reads_what_trainings_print]
 WHOLE = []

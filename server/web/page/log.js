@@ -83,17 +83,32 @@ function paint(line, from, to, style) {
 	}
 }
 
-/** The parts {text, style} of a line; `needle` (in lower case) has the style {mark: true}. */
-export function parts({ text, runs }, needle = "") {
+/** For parts() and find(): finds a text, or a regular expression, without regard to case; null:
+ * nothing is searched. Throws SyntaxError. */
+export function pattern(text, isExpression = false) {
+	const source = isExpression ? text : text.replace(/[^\w\s]/g, "\\$&");
+	return text ? new RegExp(source, "gi") : null;
+}
+
+/** The parts {text, style} of a line; what the pattern finds has the style {mark: true}. */
+export function parts({ text, runs }, wanted = null) {
 	const marked = { text, runs: runs?.slice() };
-	const lower = text.toLowerCase();
-	const isSame = needle && lower.length === text.length;
-	for (let at = isSame ? lower.indexOf(needle) : -1; at >= 0; at = lower.indexOf(needle, at)) {
-		paint(marked, at, at += needle.length, MARK);
+	for (const { index, 0: found } of wanted ? text.matchAll(wanted) : []) {
+		if (found) paint(marked, index, index + found.length, MARK);
 	}
 	const all = [{ at: 0, style: null }, ...(marked.runs ?? [])];
 	return all.map(({ at, style }, i) => ({ text: text.slice(at, all[i + 1]?.at), style }))
 		.filter((part) => part.text);
+}
+
+/** The characters [from, to) of parts. */
+export function cut(all, from, to) {
+	let end = 0;
+	return all.map(({ text, style }) => {
+		const start = end;
+		end += text.length;
+		return { text: text.slice(Math.max(0, from - start), Math.max(0, to - start)), style };
+	}).filter(({ text }) => text);
 }
 
 /** The output of a task. Takes bytes in write(), split anywhere; ended(line) gets complete
@@ -238,14 +253,14 @@ export class Log {
 		}
 	}
 
-	/** The numbers of the complete lines that contain the text, without regard to case. `search`:
-	 * what is known of the same search, {} at first. */
-	find(text, search = this.#search) {
-		const needle = text.toLowerCase();
-		if (search.needle !== needle) Object.assign(search, { needle, next: 0, found: [] });
-		const end = needle ? this.dropped + this.#lines.size : 0;
+	/** The numbers of the complete lines in which the pattern finds something. `search`: what is
+	 * known of the same search, {} at first. */
+	find(wanted, search = this.#search) {
+		const key = String(wanted);
+		if (search.key !== key) Object.assign(search, { key, next: 0, found: [] });
+		const end = wanted ? this.dropped + this.#lines.size : 0;
 		for (let i = Math.max(search.next, this.dropped); i < end; i++) {
-			if (this.line(i).text.toLowerCase().includes(needle)) search.found.push(i);
+			if (this.line(i).text.search(wanted) >= 0) search.found.push(i);
 		}
 		search.next = end;
 		return search.found = search.found.filter((i) => i >= this.dropped);

@@ -3,7 +3,7 @@
 import { saveAs } from "./actions.js";
 import { ApiError, get, isCrowded, isPassing, pause, session, stream } from "./api.js";
 import { button, el, fill, listed, plural, sizeOf } from "./dom.js";
-import { Log, parts, plain } from "./log.js";
+import { cut, Log, parts, pattern, plain } from "./log.js";
 import { VirtualList } from "./table.js";
 
 const FLAGS = ["bold", "dim", "italic", "underline", "inverse", "strike"];
@@ -18,6 +18,7 @@ const RATE = 4 << 20, LAST_ROUND = 60000;
 const SILENCE = 20000, SILENCE_ENDED = 5000;
 const MOST = 64; // tasks in one log
 const HUES = ["#8fb8e8", "#d7b56d", "#86c596", "#c9a3e6", "#7fc8c8", "#e0a0a0"]; // of their names
+const NARROW = 20; // characters of a row, at least
 const UNCERTAIN = "Lines may be repeated or missing from here on.";
 const EARLY = "There is no log yet.";
 
@@ -139,10 +140,13 @@ function stateOf(readers, others) {
  * has chosen a line, or null. */
 class LogLines {
 	log = new Log();
-	needle = "";
+	needle = null; // a pattern
 	current = null; // number of the chosen line
 	failure = null; // ... of the one that tells the cause of a failure
 	isFollowing = true;
+	#isWrapped = false;
+	#rows = new Uint32Array(1); // with isWrapped: the first row of each line; then their number
+	#width = Infinity; // characters of a row
 	#end = 0; // scrollTop at the end
 	#dropped = 0;
 	#digits = 0;
@@ -156,11 +160,11 @@ class LogLines {
 			"aria-live": "off", tabindex: "0", on });
 		const spacer = () => el("div", { "aria-hidden": "true" });
 		this.list = new VirtualList(this.element, this.element, spacer, {
-			count: () => this.log.count,
-			key: (i) => this.log.dropped + i,
+			count: () => (this.#isWrapped ? this.#rows.at(-1) : this.log.count),
+			key: (i) => this.#place(i).join("."),
 			make: () => el("div", { class: "line" },
 				el("button", { type: "button", class: "at", tabindex: "-1" }), el("span")),
-			update: (node, i) => this.#update(node, this.log.dropped + i),
+			update: (node, i) => this.#update(node, ...this.#place(i)),
 		});
 		new ResizeObserver(() => requestAnimationFrame(() => this.render())).observe(this.element);
 	}
@@ -172,21 +176,76 @@ class LogLines {
 		return this.isOfMany ? `${terminal.name} ` : "";
 	}
 
-	#update(node, number) {
+	/** The number of the line in row i, and which part of the line that is. */
+	#place(i) {
+		if (!this.#isWrapped) return [this.log.dropped + i, 0];
+		const rows = this.#rows;
+		let low = 0, high = rows.length - 1;
+		while (high - low > 1) {
+			const middle = (low + high) >> 1;
+			if (rows[middle] <= i) low = middle;
+			else high = middle;
+		}
+		return [this.#dropped + low, i - rows[low]];
+	}
+
+	/** The first row of a line. */
+	#rowOf(number) {
+		const i = number - this.log.dropped;
+		return this.#isWrapped ? this.#rows[Math.min(i, this.#rows.length - 1)] : i;
+	}
+
+	/** Divides the lines into rows that are as wide as the log. */
+	#fold() {
+		const { element, log, list: { nodes } } = this;
+		const canvas = document.createElement("canvas").getContext("2d");
+		canvas.font = getComputedStyle(element).font;
+		const text = nodes.values().next().value?.lastChild ?? element;
+		const left = text.getBoundingClientRect().left - element.getBoundingClientRect().left;
+		const width = element.clientWidth - left - element.scrollLeft - 16;
+		this.#width = Math.max(NARROW, Math.floor(width / canvas.measureText("0").width));
+		this.#rows = new Uint32Array(log.count + 1);
+		for (let i = 0; i < log.count; i++) {
+			const line = log.line(log.dropped + i);
+			const n = Math.ceil(line.text.length / this.#room(line));
+			this.#rows[i + 1] = this.#rows[i] + Math.max(1, n);
+		}
+	}
+
+	#room(line) {
+		return Math.max(NARROW, this.#width - this.#prefix(line).length);
+	}
+
+	/** Breaks long lines, or no longer; the line at the top stays there. */
+	wrap(yes) {
+		const { element, list } = this;
+		const [top] = this.#place(Math.floor(element.scrollTop / (list.row || 1)));
+		this.#isWrapped = yes;
+		element.scrollLeft = 0;
+		if (yes) this.#fold();
+		if (!this.isFollowing) element.scrollTop = this.#rowOf(top) * list.row;
+		this.render();
+	}
+
+	#update(node, number, part) {
 		const { needle, current, failure, log } = this;
 		const line = log.line(number);
+		if (!line) return; // dropped meanwhile
+		const from = this.#isWrapped ? part * this.#room(line) : 0;
+		const to = this.#isWrapped ? from + this.#room(line) : Infinity;
 		const name = `Line ${line.number}${number === failure ? ", failure" : ""}`;
 		const [at, text] = node.children;
 		node.classList.toggle("current", number === current);
 		node.classList.toggle("cause", number === failure);
 		if (node.line === line && node.shown === line.text && node.needle === needle &&
-			node.name === name) return;
-		Object.assign(node, { number, name, line, shown: line.text, needle });
-		at.dataset.number = line.number; // shown by the style, so that it is not copied
+			node.name === name && node.from === from && node.to === to) return;
+		Object.assign(node, { number, name, line, shown: line.text, needle, from, to });
+		at.dataset.number = part ? "" : line.number; // shown by the style, so that it is not copied
 		at.setAttribute("aria-label", name);
+		at.ariaHidden = part ? "true" : null;
 		const fg = HUES[log.terminals.indexOf(line.terminal) % HUES.length];
 		fill(text, this.isOfMany && styled({ text: this.#prefix(line), style: { fg } }),
-			parts(line, needle).map(styled));
+			cut(parts(line, needle), from, to).map(styled));
 	}
 
 	/** Chooses a line, or none. */
@@ -232,7 +291,7 @@ class LogLines {
 	mark(mark) {
 		const { log } = this;
 		const isOf = (i) => !mark.task || log.line(i).terminal.name === mark.task;
-		const found = mark ? log.find(plain(mark.text), this.#marks) : [];
+		const found = mark ? log.find(pattern(plain(mark.text)), this.#marks) : [];
 		this.failure = found.findLast(isOf) ?? null;
 	}
 
@@ -251,8 +310,10 @@ class LogLines {
 		const { element, log, list } = this;
 		const end = Math.min(this.#end, element.scrollHeight - element.clientHeight);
 		if (this.isFollowing && element.scrollTop < end - 2) this.follow(false);
-		const moved = log.dropped - this.#dropped;
+		const gone = log.dropped - this.#dropped;
+		const moved = this.#isWrapped ? this.#rows[Math.min(gone, this.#rows.length - 1)] : gone;
 		this.#dropped = log.dropped;
+		if (this.#isWrapped) this.#fold();
 		if (!this.isFollowing && moved) element.scrollTop -= moved * list.row;
 		const digits = String(Math.max(0, ...log.terminals.map(({ count }) => count))).length;
 		if (digits > this.#digits) element.style.setProperty("--digits", this.#digits = digits);
@@ -267,6 +328,7 @@ class LogLines {
 	clear() {
 		this.log = new Log();
 		this.#dropped = 0;
+		this.#rows = new Uint32Array(1);
 		this.current = this.failure = null;
 		this.#marks = {};
 		this.follow(true);
@@ -274,24 +336,42 @@ class LogLines {
 
 	/** Shows a line in the middle. */
 	show(number) {
-		const { element, list, log } = this;
+		const { element, list } = this;
 		this.current = number;
 		this.follow(false);
-		element.scrollTop = (number - log.dropped) * list.row - element.clientHeight / 2;
+		element.scrollTop = this.#rowOf(number) * list.row - element.clientHeight / 2;
 		list.render();
 	}
 }
 
-/** Elements that search in the lines; show() counts again. */
+/** Elements that search in the lines, and break them; show() counts again. */
 function searchFor(lines) {
 	const input = el("input", { type: "search", "aria-label": "Search in the log",
 		placeholder: "Search", size: 16 });
+	const name = "Regular expression";
+	const expression = el("input", { type: "checkbox", "aria-label": name });
+	const wrap = el("input", { type: "checkbox",
+		on: { change: ({ target }) => lines.wrap(target.checked) } });
 	const count = el("output", { class: "soft" });
+	let problem = "";
 	const show = () => {
-		const found = lines.log.find(input.value);
+		const found = lines.log.find(lines.needle);
 		const at = found.indexOf(lines.current) + 1;
-		fill(count, input.value && `${at ? `${at} of ` : ""}${plural(found.length, "line")}`);
+		const text = input.value && `${at ? `${at} of ` : ""}${plural(found.length, "line")}`;
+		fill(count, problem || text);
 		return found;
+	};
+	const changed = () => {
+		problem = "";
+		try {
+			lines.needle = pattern(input.value, expression.checked);
+		} catch ({ message }) {
+			lines.needle = null;
+			problem = message;
+		}
+		if (lines.current !== null) lines.choose(null);
+		lines.list.render();
+		show();
 	};
 	const step = (down) => {
 		const found = show();
@@ -306,16 +386,14 @@ function searchFor(lines) {
 	input.addEventListener("keydown", (event) => {
 		if (event.key === "Enter") step(!event.shiftKey);
 	});
-	input.addEventListener("input", () => {
-		lines.needle = input.value.toLowerCase();
-		if (lines.current !== null) lines.choose(null);
-		lines.list.render();
-		show();
-	});
-	const arrow = (text, name, down) =>
-		button(text, () => step(down), { "aria-label": name, title: name });
-	return { element: el("div", { class: "log-search" }, input, arrow("\u2191", "Previous", false),
-		arrow("\u2193", "Next", true), count), show };
+	input.addEventListener("input", changed);
+	expression.addEventListener("change", changed);
+	const arrow = (text, title, down) =>
+		button(text, () => step(down), { "aria-label": title, title });
+	return { element: el("div", { class: "log-search" }, input,
+		el("label", { class: "check minor", title: name }, expression, ".*"),
+		arrow("\u2191", "Previous", false), arrow("\u2193", "Next", true), count,
+		el("label", { class: "check" }, wrap, "Wrap")), show };
 }
 
 /** Shows the logs of tasks in the height of `host` until the signal aborts. sources: [{name:

@@ -9,6 +9,7 @@ const STOP = { verb: "Stop", act: stopJob, done: "stopped",
 const DELETE = { verb: "Delete", act: deleteJob, done: "deleted",
 	warning: "A deleted job cannot be restored; its name is free again." };
 
+const MOST = 20; // jobs that are compared
 const named = (jobs) => `${plural(jobs.length, "job")}: ${listed(jobs.map(idOf))}`;
 const allow = (one, why) => Object.assign(one, { disabled: why !== "", title: why });
 
@@ -22,8 +23,7 @@ export class Selection {
 		this.stop = button("Stop", () => this.#ask(STOP, this.#running), { class: "danger" });
 		this.remove = button("Delete", () => this.#ask(DELETE, this.#jobs), { class: "danger" });
 		this.compare = button("Compare", () => {
-			const [a, b] = this.#jobs.map(idOf);
-			go(`#/compare?${new URLSearchParams({ a, b })}`);
+			go(`#/compare?${new URLSearchParams({ jobs: this.#jobs.map(idOf) })}`);
 		});
 		this.buttons = el("div", { class: "choices" }, this.stop, this.remove,
 			button("Tag", () => this.#tag()), this.compare);
@@ -47,7 +47,8 @@ export class Selection {
 		this.#say(selected.length ? `${selected.length} selected` : total);
 		allow(this.stop, n ? "" : "All of them have ended");
 		allow(this.remove, n ? `Stop them first: ${n} of them have not ended` : "");
-		allow(this.compare, selected.length === 2 ? "" : "Select two jobs");
+		const isGood = selected.length > 1 && selected.length <= MOST;
+		allow(this.compare, isGood ? "" : `Select 2 to ${MOST} jobs`);
 	}
 
 	/** act(id) for each; done: the word for it. At most four requests are open at a time. */

@@ -104,3 +104,17 @@ TEST(test_log_task_named_accepts_all_forms_of_a_task)
 		assert_false(log_task_named(BAD[i], SPAN("worker"), 12));
 	assert_true(log_task_named("worker-12", SPAN("worker-12"), 0));
 }
+
+TEST(test_table_csv_quotes_what_needs_it)
+{
+	struct table t;
+	STR_AUTO out = STR_INIT(1024);
+	table_begin(&t, (const char *[]){ "name", "a,b" }, 2);
+	table_cell(&t, SPAN("x\"y\""));
+	table_cell(&t, SPAN(""));
+	table_cell(&t, SPAN("-1"));
+	table_cell(&t, SPAN("a b"));
+	table_csv(&out, &t);
+	table_done(&t);
+	assert_string_equal(str_c(&out), "name,\"a,b\"\n\"x\"\"y\"\"\",\n-1,a b\n");
+}

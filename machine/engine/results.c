@@ -150,7 +150,7 @@ static void results_bound(struct engine *e)
 	for (const char *uid; n < RESULT_JOBS_MAX && (uid = dir_next(all)) != NULL;) {
 		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 		const struct engine_job *job = engine_find(e, span_of(uid));
-		bool ended = job && job->label && !job->queued;
+		bool ended = job && job->name && job->label && !job->queued;
 		struct span label = span_of(ended ? job->label : "");
 		const char *user = arena_dup(&a, span_next(&label, '~'));
 		(void)pthread_mutex_unlock(&e->lock);

@@ -306,7 +306,7 @@ static void *engine_run(void *arg)
 			e->starts = 0;
 			bool all = changes_read_all(e, &more);
 			if (all && !more && !known) {
-				results_set_orphans_aside(e); /* whose names are with the logs */
+				results_set_orphans_aside(e); /* the logs have their owners */
 				logs_set_orphans_aside(e);
 				orphans_end(e);
 				known = true;

@@ -305,15 +305,11 @@ void logs_set_orphans_aside(struct engine *e);
 const char *results_path(const struct engine *e, const char *uid, struct arena *a);
 /* The pod has a mount of it. */
 bool results_wanted(const struct pod *spec);
-/* Makes that of the job if the pod, which is about to start, wants it; -1 and *err (503). */
-int results_make(const struct engine_pod *p, struct err *err);
 /* The job has ended: what it has left is measured, and the oldest results go if there are too many.
  * Locked. */
 void results_end(const struct engine_job *job);
 /* Measures those of jobs that have ended; on the thread of the trash. */
 void results_measure_ended(struct engine *e);
-/* Removes the results of a job. */
-void results_remove(struct engine *e, const char *uid);
 /* The results of a Framework that the store does not have become results/unknown-UID; they are its
  * results again if it has it at a later start. */
 void results_set_orphans_aside(struct engine *e);

@@ -441,8 +441,10 @@ void job_step(struct engine_job *job)
 static void job_settle(struct engine_job *job)
 {
 	if (job->life >= LIFE_GONE && !job->pods) {
+		FREE_AUTO char *size = xasprintf("%s.size", job->uid);
 		trash_take(job->e, job->e->logs_dir, job->uid);
-		results_remove(job->e, job->uid);
+		trash_take(job->e, job->e->results_dir, job->uid);
+		(void)unlinkat(job->e->results_dir, size, 0); /* there may be none */
 		engine_drop(job);
 		return;
 	}

@@ -1,6 +1,7 @@
 /* The life of a pod: bound, image, Secrets, shim, end.  The kubelet does this in a cluster.  A pod
  * that has begun to start has a directory DIR/pods/UID, with `spec` in it. */
 #include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -271,8 +272,9 @@ static int pod_start_prepare(struct engine_pod *p, const char *procs, struct are
 		.whole_log = e->set.once,
 		.objects = &objects,
 	};
-	if (results_make(p, err) < 0)
-		return -1;
+	const char *results = results_path(e, p->job->uid, a);
+	if (results_wanted(spec) && mkdir(results, 0700) != 0 && errno != EEXIST)
+		return err_set(err, UNAVAILABLE, "the directory of the results, %s: %m", results);
 	pod_start_files(p, a, &set);
 	bool found = engine_get(e, KIND_FRAMEWORK, p->job->name, &framework) == STORE_OK;
 	set.framework = str_view(&framework.body);

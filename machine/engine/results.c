@@ -41,25 +41,9 @@ bool results_wanted(const struct pod *spec)
 	return false;
 }
 
-int results_make(const struct engine_pod *p, struct err *err)
-{
-	ARENA_AUTO a = { 0 };
-	const char *path = results_path(p->e, p->job->uid, &a);
-	if (!results_wanted(p->spec) || mkdir(path, 0700) == 0 || errno == EEXIST)
-		return 0;
-	return err_set(err, UNAVAILABLE, "the directory of the results, %s: %m", path);
-}
-
 static const char *results_size_name(const char *uid, struct arena *a)
 {
 	return arena_printf(a, "%s.size", uid);
-}
-
-void results_remove(struct engine *e, const char *uid)
-{
-	ARENA_AUTO a = { 0 };
-	trash_take(e, e->results_dir, uid);
-	(void)unlinkat(e->results_dir, results_size_name(uid, &a), 0); /* there may be none */
 }
 
 enum results_state engine_results(const struct engine *e, struct span framework_uid,

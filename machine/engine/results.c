@@ -207,7 +207,7 @@ void results_set_orphans_aside(struct engine *e)
 		                 known ? "has again" : "lacks", label ?: "unknown",
 		                 moved ? "now in" : "still in", moved ? to : from,
 		                 moved ? "" : ", because the name that they should have is used");
-		(void)aside_note(e->set.dir, sentence); /* each one is in the server's log */
+		aside_record(e->set.dir, sentence);
 		engine_notice(e, ENGINE_WARNING, "%s", sentence);
 	}
 }

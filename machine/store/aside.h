@@ -40,8 +40,10 @@ char *aside_name(const char *dir, struct span owner, const char *from);
 char *aside_move(const char *dir, const char *from, struct span owner);
 /* Returns true if there is DIR/damaged/OWNER.  Thread: any. */
 bool aside_has(const char *dir, struct span owner);
-/* Adds a line "TIME SENTENCE" to damaged/LOST, which has at most 1 MiB.  Returns what the server's
- * log shall say: the first 20 sentences, then one that says where the others are, then NULL. */
+/* Adds a line "TIME SENTENCE" to damaged/LOST, which has at most 1 MiB. */
+void aside_record(const char *dir, const char *sentence);
+/* The same.  Returns what the server's log shall say: the first 20 sentences, then one that says
+ * where the others are, then NULL. */
 const char *aside_note(const char *dir, const char *sentence);
 
 /* Finds out what a start would refuse, and changes nothing.  0; 1: it would make the directory, or

@@ -280,7 +280,7 @@ void *trash_run(void *arg);
 /* Files of an ended task or job, which are kept while there is room. */
 struct kept_files {
 	const char *user, *path; /* in an arena */
-	int64_t ended_s, bytes;
+	int64_t ended_ms, bytes;
 	int64_t rank; /* bytes of this and of the later ones of the user */
 };
 /* If these are more than `most` bytes, removes the oldest one of the user who has most, until

@@ -114,7 +114,8 @@ static struct kept_files logs_measure(const char *user, const char *path)
 		if (lstat(file, &st) < 0)
 			continue;
 		r.bytes += st.st_blocks * 512;
-		r.ended_s = st.st_mtime > r.ended_s ? st.st_mtime : r.ended_s;
+		int64_t ms = st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+		r.ended_ms = ms > r.ended_ms ? ms : r.ended_ms;
 	}
 	return r;
 }
@@ -126,7 +127,7 @@ static int kept_compare(const void *a, const void *b)
 	const struct kept_files *y = b;
 	return (x->rank < y->rank) - (x->rank > y->rank)
 	           ?: strcmp(x->user, y->user)
-	           ?: (x->ended_s < y->ended_s) - (x->ended_s > y->ended_s);
+	           ?: (x->ended_ms < y->ended_ms) - (x->ended_ms > y->ended_ms);
 }
 
 int64_t kept_bound(struct kept_files *v, size_t n, int64_t most, int64_t until,

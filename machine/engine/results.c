@@ -86,9 +86,9 @@ static int64_t results_measure(const struct engine *e, const char *uid)
 	return bytes;
 }
 
-/* The size of the results of an ended job, which is measured once; *ended_s: when it was.  -1: it
+/* The size of the results of an ended job, which is measured once; *ended_ms: when it was.  -1: it
  * has none. */
-static int64_t results_size(const struct engine *e, const char *uid, int64_t *ended_s)
+static int64_t results_size(const struct engine *e, const char *uid, int64_t *ended_ms)
 {
 	ARENA_AUTO a = { 0 };
 	char text[SIZE_TEXT];
@@ -97,13 +97,11 @@ static int64_t results_size(const struct engine *e, const char *uid, int64_t *en
 	const char *file = results_size_name(uid, &a);
 	if (fstatat(e->results_dir, uid, &st, AT_SYMLINK_NOFOLLOW) != 0)
 		return -1;
-	*ended_s = st.st_mtime;
 	ssize_t n = fd_read_at(e->results_dir, file, text, sizeof(text));
-	if (n > 0 && parse_i64((struct span){ text, (size_t)n - 1 }, 0, INT64_MAX, &bytes) == 0) {
-		if (fstatat(e->results_dir, file, &st, AT_SYMLINK_NOFOLLOW) == 0)
-			*ended_s = st.st_mtime;
+	(void)fstatat(e->results_dir, file, &st, AT_SYMLINK_NOFOLLOW); /* else that of UID */
+	*ended_ms = st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+	if (n > 0 && parse_i64((struct span){ text, (size_t)n - 1 }, 0, INT64_MAX, &bytes) == 0)
 		return bytes;
-	}
 	bytes = results_measure(e, uid);
 	(void)snprintf(text, sizeof(text), "%lld\n", (long long)bytes);
 	FD_AUTO fd = e->stop ? -1
@@ -120,7 +118,8 @@ static void results_drop(struct engine *e, const struct kept_files *r)
 {
 	trash_take(e, e->results_dir, r->path);
 	engine_notice(e, ENGINE_NOTE,
-	              "the results of job %s (Framework %s, %lld MiB) are deleted: --keep-results",
+	              "the results of a job of %s, results/%s of %lld MiB, are deleted: "
+	              "--keep-results",
 	              r->user, r->path, (long long)(r->bytes >> 20));
 }
 
@@ -139,7 +138,7 @@ static void results_bound(struct engine *e)
 		const char *user = arena_dup(&a, span_next(&label, '~'));
 		(void)pthread_mutex_unlock(&e->lock);
 		struct kept_files r = { .user = user };
-		r.bytes = ended ? results_size(e, uid, &r.ended_s) : -1;
+		r.bytes = ended ? results_size(e, uid, &r.ended_ms) : -1;
 		if (r.bytes < 0)
 			continue;
 		if ((n & (n + 1)) == 0)

@@ -325,6 +325,7 @@ static void job_complete(struct engine_job *job)
 	LOCK_AUTO(&job->e->lock);
 	TAILQ_REMOVE(&job->e->live, job, live);
 	queue_remove(job->e->queue, TAKE(job->queued));
+	results_end(job);
 }
 
 /* Deletes a Framework after frameworkCompletedRetainSec. */
@@ -440,7 +441,10 @@ void job_step(struct engine_job *job)
 static void job_settle(struct engine_job *job)
 {
 	if (job->life >= LIFE_GONE && !job->pods) {
+		FREE_AUTO char *size = xasprintf("%s.size", job->uid);
 		trash_take(job->e, job->e->logs_dir, job->uid);
+		trash_take(job->e, job->e->results_dir, job->uid);
+		(void)unlinkat(job->e->results_dir, size, 0); /* there may be none */
 		engine_drop(job);
 		return;
 	}

@@ -55,9 +55,8 @@ char *aside_move(const char *dir, const char *from, struct span owner)
 	return to && rename(source, target) == 0 ? TAKE(to) : NULL;
 }
 
-const char *aside_note(const char *dir, const char *sentence)
+void aside_record(const char *dir, const char *sentence)
 {
-	static atomic_uint told; /* of this process, which has one such directory */
 	char now[RFC3339_MAX];
 	struct stat st;
 	FREE_AUTO char *above = xasprintf("%s/damaged", dir);
@@ -67,6 +66,12 @@ const char *aside_note(const char *dir, const char *sentence)
 	FREE_AUTO char *line = xasprintf("%s %s\n", rfc3339_put(now, clock_wall_ms(), 0), sentence);
 	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size < LOST_MAX)
 		(void)fd_write_all(fd, span_of(line)); /* the server's log has it, too */
+}
+
+const char *aside_note(const char *dir, const char *sentence)
+{
+	static atomic_uint told; /* of this process, which has one such directory */
+	aside_record(dir, sentence);
 	unsigned before = told++;
 	return before < LOSSES_TOLD    ? sentence
 	       : before == LOSSES_TOLD ? "further losses are in " LOST_FILE " only"
@@ -83,7 +88,7 @@ int64_t aside_log_size(const struct database *d)
 
 int aside_refuse(const struct database *d, const char *what, struct err *e)
 {
-	static const char *const DIRS[] = { "logs", "pods", "code" };
+	static const char *const DIRS[] = { "logs", "pods", "code", "results" };
 	STR_AUTO found = STR_INIT(1024);
 	int64_t log = aside_log_size(d);
 	for (size_t i = 0; i < ARRAY_SIZE(DIRS); i++) {

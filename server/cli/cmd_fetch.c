@@ -74,7 +74,11 @@ int code_attach(struct remote *r, struct job_text *t, struct span info, struct e
 	    !scan_int(scan_get(code, "maxEntries"), 0, INT64_MAX, &room.entries))
 		return err_set(e, UNKNOWN_ERROR, "%s: the answer has no limits of code",
 		               r->o->server);
-	int rc = directory_pack(dir, &room, &pack, &warnings, e);
+	const struct node *its = node_get(node_get(&doc.root, "extras"), "results");
+	const struct node *named = node_get(its, "path");
+	bool asks = node_is(its, NODE_MAP) || (node_is(its, NODE_BOOL) && its->boolean);
+	const char *results = !asks ? NULL : node_is(named, NODE_TEXT) ? named->text : "results";
+	int rc = directory_pack(dir, results, &room, &pack, &warnings, e);
 	command_notes(arena_printf(&arena, "--code %s", dir), "warning: ", &warnings);
 	if (rc < 0)
 		return -1;

@@ -333,18 +333,29 @@ static void submit_environment(const struct options *o, struct span machine,
 	}
 }
 
-/* Asks for the storages that the user has by default, unless the options name some. */
-static int submit_storages(struct remote *r, struct command_place *place, struct err *e)
+/* Asks for the storages that the user has by default, unless the options name some, and whether the
+ * job can have results: on one machine unless the server has --keep-results none, on a cluster if
+ * one of these storages can be written to.  machine: its answer, empty on a cluster.  -1 and *e. */
+static int submit_storages(struct remote *r, struct span machine, struct command_place *place,
+                           struct err *e)
 {
 	REPLY_AUTO reply = { 0 };
-	struct span json = { "", 0 };
-	struct span first;
-	if (r->o->no_storage || r->o->storage.n)
-		return 0;
-	if (remote_get(r, "/api/v2/storages?default=true", &reply, &json, e) < 0)
+	struct span json = { "{}", 2 };
+	struct span one;
+	bool defaults = !r->o->no_storage && !r->o->storage.n;
+	bool kept = span_is(scan_get(machine, "results"), "true");
+	if ((defaults || !machine.n) &&
+	    remote_get(r, "/api/v2/storages?default=true", &reply, &json, e) < 0)
 		return -1;
-	struct scan storages = scan_begin(scan_get(json, "storages"));
-	place->storages = scan_item(&storages, &first);
+	for (struct scan all = scan_begin(scan_get(json, "storages")); scan_item(&all, &one);) {
+		place->storages |= defaults;
+		kept |= !machine.n && span_is(scan_get(one, "readOnly"), "false");
+	}
+	if (!kept && !r->o->results[0] && !r->o->no_results)
+		(void)fprintf(stderr, "rest-lit: the job has no directory for results: %s\n",
+		              machine.n ? "the server keeps none"
+		                        : "you have no default storage that jobs can write to");
+	place->results = kept;
 	return 0;
 }
 
@@ -378,7 +389,7 @@ static int submit_command(struct remote *r, struct job_text *t, struct span info
 		err_move(e, &none);
 		return -1;
 	}
-	if (submit_storages(r, &place, e) < 0)
+	if (submit_storages(r, json, &place, e) < 0)
 		return -1;
 	submit_environment(r->o, json, &place, &arena);
 	return compose_command(t, r->o, &place, e);

@@ -209,10 +209,12 @@ static int command_put_storages(struct str *out, const struct options *o,
 	return 0;
 }
 
-/* Variables: one that Python needs to print at once, that of an environment, and the secrets. */
-static void command_put_extras(struct str *out, const struct option_list *secrets,
+/* Variables: one that Python needs to print at once, that of an environment, and the secrets.  The
+ * directory of results. */
+static void command_put_extras(struct str *out, const struct options *o,
                                const struct command_place *place)
 {
+	const struct option_list *secrets = &o->secret;
 	str_puts(out, "extras:\n  env: {PYTHONUNBUFFERED: \"1\"");
 	if (place->environment) {
 		str_printf(out, ", %s: ", place->environment);
@@ -224,6 +226,12 @@ static void command_put_extras(struct str *out, const struct option_list *secret
 		str_json(out, command_part(secrets->v[i], '='));
 	}
 	str_puts(out, secrets->n ? "]\n" : "");
+	if (place->alone || o->no_results || (!place->results && !o->results[0]))
+		return;
+	str_puts(out, o->results[0] ? "  results: {path: " : "  results: true");
+	if (o->results[0])
+		str_json(out, span_of(o->results));
+	str_puts(out, o->results[0] ? "}\n" : "\n");
 }
 
 int compose_command(struct job_text *t, const struct options *o, const struct command_place *place,
@@ -238,6 +246,8 @@ int compose_command(struct job_text *t, const struct options *o, const struct co
 		return err_set(e, 400, NULL,
 		               "the command after -- begins with -: %s; options stand before --",
 		               o->command[0]);
+	if (o->no_results && o->results[0])
+		return err_set(e, 400, NULL, "--results and --no-results exclude each other");
 	struct command_text command = { .out = STR_INIT(SUBMIT_FILE_MAX), .secrets = &o->secret };
 	command.parameter = ARENA_NEW(&arena, struct command_parameter, o->set.n + o->sweep.n);
 	command_add_parameters(&command, &o->set);
@@ -265,7 +275,7 @@ int compose_command(struct job_text *t, const struct options *o, const struct co
 		struct span line = span_next(&rest, '\n');
 		str_printf(&out, "%s%.*s\n", line.n ? "        " : "", (int)line.n, line.p);
 	}
-	command_put_extras(&out, &o->secret, place);
+	command_put_extras(&out, o, place);
 	bool bad = command_put_storages(&out, o, place, e) < 0;
 	bool full = out.full || command.out.full;
 	str_done(&command.out);
@@ -291,7 +301,12 @@ int compose_check_file(const struct options *o, struct err *e)
 	                     : o->ask_cpus   ? "--cpus"
 	                     : o->ask_memory ? "--memory"
 	                                     : NULL;
+	const char *results = o->results[0] ? "--results" : o->no_results ? "--no-results" : NULL;
 	const char *storage = o->storage.n ? "--storage" : o->no_storage ? "--no-storage" : NULL;
+	if (!o->command && results)
+		return err_set(e, 400, NULL,
+		               "%s is for a command after --; a file says it: extras.results",
+		               results);
 	if (o->command || (!amount && !o->image[0] && !storage))
 		return 0;
 	return err_set(e, 400, NULL, "%s is for a command after --; with a file, the file says %s",

@@ -98,6 +98,7 @@ struct command_place {
 	bool storages;          /* the user has storages by default */
 	/* VIRTUAL_ENV or CONDA_PREFIX, and its directory, which tasks see; NULL: none is used. */
 	const char *environment, *environment_dir;
+	bool results; /* the job asks for a directory for them; o->results: always */
 };
 
 /*
@@ -133,9 +134,10 @@ struct code_pack {
 
 /*
  * Packs a directory (docs/CODE.md has the rules): in a git repository the files that git lists,
- * else all; without those of .rest-litignore.  Runs git.  Twice the same files give the same
- * hash.  Files that may be secrets are left out with a warning.  -1 and *e (400 with all mistakes;
- * 413: there is more than room, with the largest files).
+ * else all; without those of .rest-litignore, and without the entry `results` (NULL: there is
+ * none), where tasks find the results.  Runs git.  Twice the same files give the same hash.  Files
+ * that may be secrets are left out with a warning.  -1 and *e (400 with all mistakes; 413: there is
+ * more than room, with the largest files).
  */
-int directory_pack(const char *name, const struct code_room *room, struct code_pack *out,
-                   struct notes *warnings, struct err *e);
+int directory_pack(const char *name, const char *results, const struct code_room *room,
+                   struct code_pack *out, struct notes *warnings, struct err *e);

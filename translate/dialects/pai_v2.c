@@ -216,26 +216,65 @@ static void pai_v2_check_secret_env(struct parse_context *r)
 	}
 }
 
-/* `extras.code`. */
-static void pai_v2_read_code(struct parse_context *r)
+/* A directory of the job cannot be there; NULL: it can. */
+static const char *pai_v2_path_problem(struct span path)
 {
 	/* Beside those of names_mount_path_problem: without these no program starts. */
 	static const char *const PROGRAMS[] = { "/bin",     "/sbin",    "/lib",           "/lib64",
 		                                "/usr/bin", "/usr/lib", "/usr/local/bin", NULL };
+	if (names_listed(PROGRAMS, names_mount_path(path)))
+		return "has the programs of the image, which would be hidden";
+	return names_mount_path_problem(path);
+}
+
+/* `extras.code`. */
+static void pai_v2_read_code(struct parse_context *r)
+{
 	struct job_code *code = &r->job->code;
 	struct field extras = field_get(TOP(r), "extras");
 	struct field its = field_get(&extras, "code");
 	struct field path = field_get(&its, "path");
-	const char *problem = path.n ? names_mount_path_problem(field_text(&path)) : NULL;
+	const char *problem = path.n ? pai_v2_path_problem(field_text(&path)) : NULL;
 	code->sha256 = parse_text(its.n, "sha256");
 	code->path = path.n ? names_mount_path(field_text(&path)) : SPAN("/workspace");
 	code->commit = parse_text(its.n, "commit");
 	code->changed = parse_is_true(its.n, "changed");
 	code->where = field_place(r->a, path.n ? &path : &its);
-	if (names_listed(PROGRAMS, code->path))
-		problem = "has the programs of the image, which the code would hide";
 	if (problem)
 		parse_refuse(r, &path, "%s %s", arena_quoted(r->a, code->path), problem);
+}
+
+/* `extras.results`: below the code, or in another directory.  A name is one component, so that code
+ * and results have no directory in common but that of the code. */
+static void pai_v2_read_results(struct parse_context *r)
+{
+	const struct job_code *code = &r->job->code;
+	struct job_results *results = &r->job->results;
+	struct field extras = field_get(TOP(r), "extras");
+	struct field its = field_get(&extras, "results");
+	struct field path = field_get(&its, "path");
+	struct span given = path.n ? field_text(&path) : SPAN("results");
+	results->wanted = node_is(its.n, NODE_MAP) || parse_is_true(extras.n, "results");
+	results->where = field_place(r->a, path.n ? &path : &its);
+	results->path = names_mount_path(given);
+	results->link = SPAN("");
+	const char *problem = NULL;
+	if (!span_starts(given, "/")) {
+		bool good = given.n > 0 && given.p[0] != '.' && span_only_alnum_or(given, "-_.");
+		problem = good ? NULL
+		               : "must be one name of letters, digits, `-`, `_` and `.` (in the "
+		                 "working directory), or an absolute path";
+		results->link = code->sha256.n ? SPAN("") : given;
+		results->path = span_of(arena_printf(r->a, "%.*s/%.*s", (int)code->path.n,
+		                                     code->path.p, (int)given.n, given.p));
+	} else if (code->sha256.n && (names_path_within(results->path, code->path) ||
+	                              names_path_within(code->path, results->path))) {
+		problem = "is in the directory of the code, or contains it: write one name, "
+			  "without `/`";
+	}
+	problem = problem ?: pai_v2_path_problem(results->path);
+	if (results->wanted && problem)
+		parse_refuse(r, path.n ? &path : &its, "%s %s", arena_quoted(r->a, given), problem);
 }
 
 void pai_v2_read(struct parse_context *r)
@@ -270,6 +309,7 @@ void pai_v2_read(struct parse_context *r)
 	pai_v2_read_env(r);
 	pai_v2_check_secret_env(r);
 	pai_v2_read_code(r);
+	pai_v2_read_results(r);
 	distributed_read(r);
 	prerequisites_done(r, v.prerequisites);
 }

@@ -382,7 +382,8 @@ TEST(test_options_help_fits_on_a_screen)
 
 /* A new option replaces another one, or raises a number with a reason.  Those of an installation
  * are one more than before for the image of jobs of a command; those of a call are three more for
- * its storages and for directories of a server of one user. */
+ * its storages and for directories of a server of one user, two for the metric and the comparison
+ * of jobs, two for the results of one. */
 TEST(test_options_are_few)
 {
 	size_t flags = 0;

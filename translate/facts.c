@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/pod/results.h"
 #include "base/time.h"
 #include "schema/schema.h"
 #include "translate/job/names.h"
@@ -98,6 +99,12 @@ static void check_grants(const struct facts_file *f, const struct node *who, str
 
 static int facts_check(const struct facts_file *f, struct err *e)
 {
+	for (size_t i = 0; i < node_items(f->storages); i++) {
+		const struct node *name = node_get(&f->storages->item[i], "name");
+		if (span_is(node_span(name), RESULTS_CLAIM))
+			facts_report(e, name, "storage",
+			             "reserved for the results of jobs: choose another name");
+	}
 	for (size_t i = 0; i < f->groups.n; i++)
 		check_grants(f, &f->groups.v[i]->value, e);
 	for (size_t i = 0; i < f->users.n; i++) {

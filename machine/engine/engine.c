@@ -306,6 +306,7 @@ static void *engine_run(void *arg)
 			e->starts = 0;
 			bool all = changes_read_all(e, &more);
 			if (all && !more && !known) {
+				results_set_orphans_aside(e); /* whose names are with the logs */
 				logs_set_orphans_aside(e);
 				orphans_end(e);
 				known = true;
@@ -350,7 +351,7 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 {
 	struct engine *e = xcalloc(1, sizeof(*e));
 	e->set = *settings;
-	e->pods_dir = e->logs_dir = e->trash_dir = e->trash = -1;
+	e->pods_dir = e->logs_dir = e->results_dir = e->trash_dir = e->trash = -1;
 	e->probe_ms = e->trim_ms = ENGINE_NEVER;
 	(void)pthread_mutex_init(&e->lock, NULL); /* cannot fail with default attributes */
 	e->hash_key = hash_key_new();
@@ -404,7 +405,9 @@ void engine_stop(struct engine *e)
 		while (!LIST_EMPTY(&e->jobs[i]))
 			engine_drop(LIST_FIRST(&e->jobs[i])); /* NOLINT: leaves the list, too */
 	free(e->due.v);
-	const int fds[] = { e->epoll, e->event, e->pods_dir, e->logs_dir, e->trash_dir, e->trash };
+	results_measure_ended(e); /* frees what is left */
+	const int fds[] = { e->epoll,       e->event,     e->pods_dir, e->logs_dir,
+		            e->results_dir, e->trash_dir, e->trash };
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		fd_cleanup(&fds[i]);
 	images_free(e->images);

@@ -33,7 +33,7 @@ enum engine_level { ENGINE_NOTE, ENGINE_WARNING, ENGINE_NO_IMAGE };
 /* Borrowed until engine_stop.  The callbacks are called from the engine's thread, from
  * engine_start and engine_admit; they must not block for long and must not call the engine. */
 struct engine_settings {
-	const char *dir;     /* pods, logs and images are below; the store's directory */
+	const char *dir;     /* pods, logs, results, images are below; the store's directory */
 	struct local *store; /* its follower calls engine_look */
 	const char *runtime; /* path of pai-runtime */
 
@@ -61,6 +61,9 @@ struct engine_settings {
 	int input;         /* standard input of each task; 0: it is empty */
 	bool foreground;   /* tasks end with this process, however it ends */
 	int64_t keep_logs; /* bytes of all logs of ended tasks */
+
+	int64_t keep_results; /* bytes of all results of ended jobs */
+	const char *results;  /* of the only job, absolute; NULL: DIR/results/UID of each job */
 
 	void *arg;                                           /* of the callbacks */
 	void (*event)(void *arg, const struct event *event); /* as the components of a cluster */
@@ -124,6 +127,16 @@ bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena
  * newest ones, else it is lost.  job: USER~JOB. */
 const char *engine_log_absence(const struct engine *e, struct span framework_uid, struct span job,
                                struct arena *a);
+
+enum results_state {
+	RESULTS_NONE,    /* it has none (yet) */
+	RESULTS_KEPT,    /* *dir */
+	RESULTS_DELETED, /* --keep-results had to make room for newer ones */
+};
+/* Tells if the job of this Framework has results, and where: *dir (in the arena, absolute) is
+ * DIR/results/UID, 0700. */
+enum results_state engine_results(const struct engine *e, struct span framework_uid,
+                                  struct arena *a, const char **dir);
 
 /* The resources that a job holds and wants. */
 struct engine_share {

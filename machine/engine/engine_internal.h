@@ -136,7 +136,7 @@ struct engine {
 	struct queue *queue; /* lock */
 	char *cgroup;        /* below it are those of tasks; NULL: there are no limits */
 	struct images *images;
-	int pods_dir, logs_dir, trash_dir;
+	int pods_dir, logs_dir, results_dir, trash_dir;
 	int trash; /* eventfd: there is something in it, or `stop` */
 	atomic_bool stop, kill;
 	int epoll, event;
@@ -152,6 +152,7 @@ struct engine {
 	LIST_HEAD(engine_jobs, engine_job) jobs[1 << 14]; /* by the hash of uid */
 	struct hash_key hash_key;                         /* of `jobs`; does not change */
 	TAILQ_HEAD(engine_live, engine_job) live;         /* those that have not ended */
+	struct results_ended *results_ended;              /* to be measured */
 
 	/* Members that only the engine's thread uses: */
 	struct heap due;                            /* jobs that are to be looked at */
@@ -163,6 +164,7 @@ struct engine {
 	bool schedule;
 	size_t starts; /* of tasks in this round */
 	int64_t log_bytes;
+	int64_t result_bytes; /* of ended jobs; of the thread trash_run */
 };
 
 /* ---- engine.c ---- */
@@ -275,6 +277,18 @@ bool trash_empty(const struct engine *e);
 /* A thread for that, because it can wait for the disk long. */
 void *trash_run(void *arg);
 
+/* Files of an ended task or job, which are kept while there is room. */
+struct kept_files {
+	const char *user, *path; /* in an arena */
+	int64_t ended_s, bytes;
+	int64_t rank; /* bytes of this and of the later ones of the user */
+};
+/* If these are more than `most` bytes, removes the oldest one of the user who has most, until
+ * `until` are left: so nobody's files go for those of another who has more.  Returns what is left.
+ */
+int64_t kept_bound(struct kept_files *v, size_t n, int64_t most, int64_t until,
+                   void (*drop)(struct engine *, const struct kept_files *), struct engine *e);
+
 /* Moves the log of a pod to DIR/logs. */
 void logs_keep(struct engine_pod *p);
 /* Moves files of a job, which the store does not have or lacks a part of, to damaged/, and tells
@@ -284,6 +298,25 @@ void engine_set_aside(struct engine *e, const char *path, const char *label, con
 char *logs_path(const struct engine *e, const struct engine_task *t, struct arena *a);
 /* Sets aside the logs of Frameworks that the store does not have. */
 void logs_set_orphans_aside(struct engine *e);
+
+/* ---- results.c: DIR/results/UID, and UID.size, its bytes when the job has ended ---- */
+
+/* The directory of a job, which may not exist yet. */
+const char *results_path(const struct engine *e, const char *uid, struct arena *a);
+/* The pod has a mount of it. */
+bool results_wanted(const struct pod *spec);
+/* Makes that of the job if the pod, which is about to start, wants it; -1 and *err (503). */
+int results_make(const struct engine_pod *p, struct err *err);
+/* The job has ended: what it has left is measured, and the oldest results go if there are too many.
+ * Locked. */
+void results_end(const struct engine_job *job);
+/* Measures those of jobs that have ended; on the thread of the trash. */
+void results_measure_ended(struct engine *e);
+/* Removes the results of a job. */
+void results_remove(struct engine *e, const char *uid);
+/* The results of a Framework that the store does not have become results/unknown-UID; they are its
+ * results again if it has it at a later start. */
+void results_set_orphans_aside(struct engine *e);
 
 /* The files DIR/logs/UID/job and DIR/pods/UID/job have the line "UID USER~JOB": whose files these
  * are, if the store does not have the job. */

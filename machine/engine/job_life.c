@@ -325,6 +325,7 @@ static void job_complete(struct engine_job *job)
 	LOCK_AUTO(&job->e->lock);
 	TAILQ_REMOVE(&job->e->live, job, live);
 	queue_remove(job->e->queue, TAKE(job->queued));
+	results_end(job);
 }
 
 /* Deletes a Framework after frameworkCompletedRetainSec. */
@@ -441,6 +442,7 @@ static void job_settle(struct engine_job *job)
 {
 	if (job->life >= LIFE_GONE && !job->pods) {
 		trash_take(job->e, job->e->logs_dir, job->uid);
+		results_remove(job->e, job->uid);
 		engine_drop(job);
 		return;
 	}

@@ -48,10 +48,12 @@ bool trash_empty(const struct engine *e)
 
 void *trash_run(void *arg)
 {
-	const struct engine *e = arg;
+	struct engine *e = arg;
 	eventfd_t changes;
-	while (trash_empty(e))
+	while (trash_empty(e)) {
+		results_measure_ended(e);
 		(void)eventfd_read(e->trash, &changes); /* waits */
+	}
 	return NULL;
 }
 
@@ -102,16 +104,10 @@ void engine_set_aside(struct engine *e, const char *path, const char *label, con
 /* That of init, then the parts of that of the app. */
 static const char *const FILES[] = { "init.log", "log.1", "log" };
 
-struct logs_run {
-	const char *user, *path; /* in an arena */
-	int64_t ended_s, bytes;
-	int64_t rank; /* bytes of this and of the later ones of the user */
-};
-
 /* Measures the files of a run. */
-static struct logs_run logs_measure(const char *user, const char *path)
+static struct kept_files logs_measure(const char *user, const char *path)
 {
-	struct logs_run r = { user, path, 0, RUN_BYTES, 0 };
+	struct kept_files r = { user, path, 0, RUN_BYTES, 0 };
 	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) {
 		FREE_AUTO char *file = xasprintf("%s/%s", path, FILES[i]);
 		struct stat st;
@@ -124,34 +120,53 @@ static struct logs_run logs_measure(const char *user, const char *path)
 }
 
 /* The highest rank first; before there are ranks, by user, the latest first. */
-static int logs_compare(const void *a, const void *b)
+static int kept_compare(const void *a, const void *b)
 {
-	const struct logs_run *x = a;
-	const struct logs_run *y = b;
+	const struct kept_files *x = a;
+	const struct kept_files *y = b;
 	return (x->rank < y->rank) - (x->rank > y->rank)
 	           ?: strcmp(x->user, y->user)
 	           ?: (x->ended_s < y->ended_s) - (x->ended_s > y->ended_s);
 }
 
+int64_t kept_bound(struct kept_files *v, size_t n, int64_t most, int64_t until,
+                   void (*drop)(struct engine *, const struct kept_files *), struct engine *e)
+{
+	int64_t bytes = 0;
+	if (n > 0)
+		qsort(v, n, sizeof(*v), kept_compare);
+	for (size_t i = 0; i < n; i++) {
+		bool same = i > 0 && strcmp(v[i].user, v[i - 1].user) == 0;
+		v[i].rank = v[i].bytes + (same ? v[i - 1].rank : 0);
+		bytes += v[i].bytes;
+	}
+	if (n == 0 || bytes <= most)
+		return bytes;
+	/* The oldest one of the user who has most has the highest rank of all that are left. */
+	qsort(v, n, sizeof(*v), kept_compare);
+	for (size_t i = 0; i < n && bytes > until; i++) {
+		drop(e, &v[i]);
+		bytes -= v[i].bytes;
+	}
+	return bytes;
+}
+
 /* Removes a log, of which the mark `deleted` is kept. */
-static void logs_delete(struct engine *e, const struct logs_run *r)
+static void logs_delete(struct engine *e, const struct kept_files *r)
 {
 	FREE_AUTO char *mark =
 	    xasprintf("%.*sdeleted", (int)(strrchr(r->path, '/') + 1 - r->path), r->path);
 	FD_AUTO fd = open(mark, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	(void)fd; /* without it the log counts as lost */
 	trash_take(e, AT_FDCWD, r->path);
-	e->log_bytes -= r->bytes;
 }
 
-/* If there are too many bytes, removes the oldest log of the user who has most, until nine tenths
- * are left: so nobody's logs go for those of another who has more.  That log has the highest rank
- * of all that are left. */
+/* Nine tenths are left if there are too many. */
 static void logs_bound(struct engine *e)
 {
 	ARENA_AUTO a = { 0 };
 	size_t n = 0;
-	FREE_AUTO struct logs_run *run = NULL;
+	FREE_AUTO struct kept_files *run = NULL;
 	DIR_AUTO *list = dir_list(e->logs_dir, ".");
 	for (const char *uid; (uid = dir_next(list)) != NULL;) {
 		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
@@ -169,20 +184,8 @@ static void logs_bound(struct engine *e)
 			    user, arena_printf(&a, "%s/logs/%s/%s", e->set.dir, uid, name));
 		}
 	}
-	e->log_bytes = 0;
-	if (n > 0)
-		qsort(run, n, sizeof(*run), logs_compare);
-	for (size_t i = 0; i < n; i++) {
-		bool same = i > 0 && strcmp(run[i].user, run[i - 1].user) == 0;
-		run[i].rank = run[i].bytes + (same ? run[i - 1].rank : 0);
-		e->log_bytes += run[i].bytes;
-	}
 	int64_t most = e->set.keep_logs;
-	if (n == 0 || e->log_bytes <= most)
-		return;
-	qsort(run, n, sizeof(*run), logs_compare);
-	for (size_t i = 0; e->log_bytes > most / 10 * 9; i++)
-		logs_delete(e, &run[i]);
+	e->log_bytes = kept_bound(run, n, most, most / 10 * 9, logs_delete, e);
 }
 
 /* Parts of a path: no slash, and not hidden. */
@@ -302,6 +305,7 @@ int engine_make_directories(struct engine *e, struct err *err)
 		int *fd;
 	} DIRS[] = { { "pods", &e->pods_dir },
 		     { "logs", &e->logs_dir },
+		     { "results", &e->results_dir },
 		     { "trash", &e->trash_dir } };
 	for (size_t i = 0; i < ARRAY_SIZE(DIRS); i++) {
 		FREE_AUTO char *path = xasprintf("%s/%s", e->set.dir, DIRS[i].name);

@@ -119,6 +119,7 @@ static const struct pod *pod_spec(struct engine_pod *p, struct err *err)
 		return p->spec;
 	settings.ip = p->ip;
 	settings.uid = p->uid;
+	settings.results = results_path(p->e, p->job->uid, &p->arena);
 	return p->spec = pod_read(framework_object(p->job->framework, &what, &p->arena), &settings,
 	                          &p->arena, err);
 }
@@ -210,7 +211,7 @@ static void pod_start_files(const struct engine_pod *p, struct arena *a, struct 
 	const struct engine *e = p->e;
 	const struct gpu **gpus = ARENA_NEW(a, const struct gpu *, e->inventory.gpus_n + 1);
 	size_t n = 0;
-	size_t files = e->set.n_mounts + 1;
+	size_t files = e->set.n_mounts + 2;
 	for (size_t i = 0; i < e->inventory.gpus_n; i++)
 		files += e->inventory.gpus[i].files_n;
 	struct sandbox_mount *mount = ARENA_NEW(a, struct sandbox_mount, files);
@@ -227,6 +228,10 @@ static void pod_start_files(const struct engine_pod *p, struct arena *a, struct 
 		    (struct sandbox_mount){ .source = e->set.cwd, .path = e->set.cwd };
 	for (size_t i = 0; i < e->set.n_mounts; i++)
 		mount[set->box.mounts_n++] = e->set.mounts[i];
+	if (e->shows_cwd && e->set.results && results_wanted(p->spec))
+		mount[set->box.mounts_n++] = (struct sandbox_mount){
+			.source = e->set.results, .path = e->set.results, .writable = true
+		};
 	set->box.mounts = mount;
 	set->env = gpu_env(gpus, n, e->sandbox, a);
 }
@@ -266,6 +271,8 @@ static int pod_start_prepare(struct engine_pod *p, const char *procs, struct are
 		.whole_log = e->set.once,
 		.objects = &objects,
 	};
+	if (results_make(p, err) < 0)
+		return -1;
 	pod_start_files(p, a, &set);
 	bool found = engine_get(e, KIND_FRAMEWORK, p->job->name, &framework) == STORE_OK;
 	set.framework = str_view(&framework.body);

@@ -83,7 +83,7 @@ int64_t aside_log_size(const struct database *d)
 
 int aside_refuse(const struct database *d, const char *what, struct err *e)
 {
-	static const char *const DIRS[] = { "logs", "pods", "code" };
+	static const char *const DIRS[] = { "logs", "pods", "code", "results" };
 	STR_AUTO found = STR_INIT(1024);
 	int64_t log = aside_log_size(d);
 	for (size_t i = 0; i < ARRAY_SIZE(DIRS); i++) {

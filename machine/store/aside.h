@@ -1,11 +1,13 @@
 #pragma once
 /*
  * Nothing is ever deleted because the database does not name it: it can be all that is left of a
- * job.  The rule for all files of the directory (logs/, pods/, code/, store.db and its log):
+ * job.  The rule for all files of the directory (logs/, pods/, code/, results/, store.db and its
+ * log):
  *
  *	no database, but files of jobs    the start is refused, and nothing is changed
  *	a row that cannot be read         its text is moved to damaged/
  *	a file whose row is not there     it is moved to damaged/OWNER/, and named
+ *	results whose row is not there    they become results/unknown-UID, and are named
  *
  * What shall go is recorded first, so that a server that is killed at any moment leaves nothing
  * that could also be a loss:
@@ -13,6 +15,7 @@
  *	removal of a job     one transaction removes its rows and notes its uid (removals in
  *	                     local.h); then the engine moves its files to trash/
  *	--keep-logs          the file logs/UID/deleted is made; then a log goes to trash/
+ *	--keep-results       the file results/UID.size is there; then results go to trash/
  *	removal of code      its directory becomes an upload-*, which each start removes; then the
  *	                     row goes.  New code: the row, then the directory
  *	a new database       is made under another name, and renamed

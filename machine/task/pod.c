@@ -6,6 +6,7 @@
 
 #include "base/code/code.h"
 #include "base/pod/portspec.h"
+#include "base/pod/results.h"
 #include "base/quantity.h"
 #include "machine/task/sandbox.h"
 
@@ -131,7 +132,8 @@ static int pod_volume_empty(struct pod_reader *r, const struct node *object, str
 	return 0;
 }
 
-/* A claim, or a volume of a kind that only a cluster has: a directory of that name. */
+/* A claim, or a volume of a kind that only a cluster has: a directory of that name; that of the
+ * job's results. */
 static int pod_volume_storage(struct pod_reader *r, const char *kind, const struct node *object,
                               struct pod_volume *v)
 {
@@ -139,6 +141,10 @@ static int pod_volume_storage(struct pod_reader *r, const char *kind, const stru
 	v->kind = POD_STORAGE;
 	v->storage = *claim ? claim : v->name;
 	v->read_only = pod_bool(object, "readOnly");
+	if (strcmp(v->storage, RESULTS_CLAIM) == 0) {
+		v->dir = r->s->results ?: "";
+		return 0;
+	}
 	for (size_t i = 0; i < r->s->n_storages; i++) {
 		v->dir = r->s->storage[i].dir;
 		if (strcmp(r->s->storage[i].name, v->storage) == 0)

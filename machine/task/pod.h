@@ -30,6 +30,7 @@ struct pod_settings {
 	const struct pod_storage *storage;
 	size_t n_storages;
 	const char *code_dir; /* DIR/code: of the archives, each a directory with the file `part` */
+	const char *results;  /* directory of the job's results; NULL: not yet known */
 };
 
 /* The Secret or ConfigMap that files or variables come from. */
@@ -50,7 +51,8 @@ struct pod_volume {
 	enum pod_volume_kind kind;
 	int64_t size;    /* POD_MEMORY: limit in bytes; 0: none */
 	const char *dir; /* POD_STORAGE */
-	/* POD_STORAGE: its name in the facts file; NULL: the archive with the code of the job */
+	/* POD_STORAGE: its name in the facts file, or RESULTS_CLAIM; NULL: the archive with the code
+	 * of the job */
 	const char *storage;
 	bool read_only; /* POD_STORAGE: of the volume itself */
 	struct pod_source from;

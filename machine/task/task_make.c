@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/lists.h"
+#include "base/pod/results.h"
 #include "base/pod/shim.h"
 #include "base/posix/fd.h"
 #include "machine/task/task.h"
@@ -207,7 +208,12 @@ static int task_storage_put(struct task_making *m, const struct pod_mount *mount
 	return 0;
 }
 
-/* A mount of a container.  Without a sandbox, other mounts of a volume than the first are
+static bool task_is_results(const struct pod_volume *v)
+{
+	return v->storage && strcmp(v->storage, RESULTS_CLAIM) == 0;
+}
+
+/* A mount of a container.  Without a sandbox, PAI_RESULTS_DIR tells where results are, and other mounts of a volume than the first are
  * links. */
 static int task_mount(struct task_making *m, const struct pod_mount *mount)
 {
@@ -230,7 +236,7 @@ static int task_mount(struct task_making *m, const struct pod_mount *mount)
 			                                          .shared = storage };
 		return storage ? task_storage_put(m, mount) : 0;
 	}
-	if ((storage && strcmp(dir, mount->path) == 0) ||
+	if ((storage && strcmp(dir, mount->path) == 0) || task_is_results(v) ||
 	    (memory && strcmp(mount->path, "/dev/shm") == 0))
 		return 0; /* the machine's */
 	if (storage || !task_path_moves(mount->path))
@@ -314,6 +320,10 @@ static int task_environment(struct task_making *m, const struct pod_container *c
 	words_set_all(w, app ? m->s->image_env : NULL);
 	words_set_all(w, pod.v);
 	words_set_all(w, app ? m->s->env : NULL);
+	for (size_t i = 0; i < m->p->n_volumes && !m->s->sandbox; i++)
+		if (task_is_results(&m->p->volume[i]))
+			words_set(w,
+			          arena_printf(m->a, "PAI_RESULTS_DIR=%s", m->p->volume[i].dir));
 	/* task_kill_leftovers finds processes by this variable. */
 	words_set(w, arena_printf(m->a, "FC_POD_UID=%s", m->p->uid));
 	return 0;

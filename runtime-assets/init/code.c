@@ -73,11 +73,15 @@ int step_code(struct init *in, struct err *e)
 		              CODE_MACHINE, PARTS_MAX);
 		return INIT_PERMANENT;
 	}
-	static const char *const NOTHING[] = { NULL };
+	/* On one machine, results of this job can be mounted there. */
+	const char *results = env_get("PAI_RESULTS_DIR");
+	const char *slash = results ? strrchr(results, '/') : NULL;
+	bool inside = slash && span_is((struct span){ results, (size_t)(slash - results) }, dir);
+	const char *const kept[] = { inside ? slash + 1 : NULL, NULL };
 	const char *to = arena_printf(in->a, "%s%s", in->at.root, dir);
 	FD_AUTO fd = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	/* Init runs again in a pod that was interrupted. */
-	if (fd < 0 || clean_directory(to, NOTHING) < 0) {
+	if (fd < 0 || clean_directory(to, kept) < 0) {
 		(void)err_set(e, FAILED, "%s, for the code of the job, cannot be opened: %s", to,
 		              strerror(errno));
 		return INIT_FAILED;

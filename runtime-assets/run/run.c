@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/pod/first_line.h"
@@ -361,6 +362,26 @@ static void run_make_home(const struct run_command *r, struct environment *env)
 		environment_set(env, "USER", user);
 }
 
+/* Without code of the job, its results are outside of the working directory, which gets a link to
+ * them, unless they are there. */
+static void run_link_results(struct run_command *r, const struct environment *env)
+{
+	const char *dir = environment_get(env, "PAI_RESULTS_DIR");
+	const char *name = environment_get(env, "PAI_RESULTS_LINK");
+	struct stat is;
+	struct stat wanted;
+	if (!dir || !name || !*name || strchr(name, '/') || symlink(dir, name) == 0)
+		return;
+	const char *why = strerror(errno);
+	bool same = stat(name, &is) == 0 && stat(dir, &wanted) == 0 &&
+	            is.st_dev == wanted.st_dev && is.st_ino == wanted.st_ino;
+	if (!same)
+		notes_add(&r->logs.notes, NOWHERE,
+		          "results: there can be no link `%s` in the working directory (%s); what "
+		          "is written to $PAI_RESULTS_DIR is kept",
+		          name, why);
+}
+
 static void run_make_environment(struct run_command *r)
 {
 	struct environment env = { .a = r->a };
@@ -382,6 +403,7 @@ static void run_make_environment(struct run_command *r)
 	if (r->shell)
 		environment_set(&env, "PAI_SHELL", r->shell);
 	run_make_home(r, &env);
+	run_link_results(r, &env);
 	r->env = environment_list(&env);
 }
 

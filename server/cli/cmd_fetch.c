@@ -56,6 +56,15 @@ static int code_upload(struct remote *r, const char *path, struct span packed, s
 	return remote_ask(r, &call, 0, &reply, e);
 }
 
+/* The name in the directory of the code where the job has its results; NULL: none there. */
+static const char *code_results(const struct node *its)
+{
+	const struct node *path = node_get(its, "path");
+	if (!node_is(its, NODE_MAP) && !(node_is(its, NODE_BOOL) && its->boolean))
+		return NULL;
+	return node_is(path, NODE_TEXT) ? path->text : "results";
+}
+
 int code_attach(struct remote *r, struct job_text *t, struct span info, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
@@ -74,7 +83,8 @@ int code_attach(struct remote *r, struct job_text *t, struct span info, struct e
 	    !scan_int(scan_get(code, "maxEntries"), 0, INT64_MAX, &room.entries))
 		return err_set(e, UNKNOWN_ERROR, "%s: the answer has no limits of code",
 		               r->o->server);
-	int rc = directory_pack(dir, &room, &pack, &warnings, e);
+	const char *results = code_results(node_get(node_get(&doc.root, "extras"), "results"));
+	int rc = directory_pack(dir, results, &room, &pack, &warnings, e);
 	command_notes(arena_printf(&arena, "--code %s", dir), "warning: ", &warnings);
 	if (rc < 0)
 		return -1;

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/image/image.h"
@@ -74,7 +75,7 @@ static int run_mounts(struct engine_settings *out, struct options *o, struct err
 
 /* The caller's environment, but for variables of jobs, and of directories that a task does not
  * have. */
-static const char *const *run_environment(struct options *o)
+static const char *const *run_environment(struct options *o, const char *results)
 {
 	enum { OURS = 3 }; /* the others come from an image */
 	static const char *const OTHERS[] = { "PAI_", "FC_", "TMPDIR=", "PATH=", "HOME=" };
@@ -82,8 +83,10 @@ static const char *const *run_environment(struct options *o)
 	size_t n = 0;
 	while (environ[n])
 		n++;
-	const char **out = ARENA_NEW(&o->arena, const char *, n + 1);
+	const char **out = ARENA_NEW(&o->arena, const char *, n + 2);
 	n = 0;
+	if (results)
+		out[n++] = arena_printf(&o->arena, "PAI_RESULTS_DIR=%s", results);
 	for (char **v = environ; *v; v++) {
 		bool taken = strchr(*v, '=') != NULL;
 		for (size_t i = 0; i < others; i++)
@@ -92,6 +95,23 @@ static const char *const *run_environment(struct options *o)
 			out[n++] = *v;
 	}
 	return out;
+}
+
+/* Results are in `results`, or --results PATH, of the current directory, as those of a job of submit.
+ * A command finds it, unless --no-results; that of a file is made for a job that asks for it. */
+static void run_prepare_results(struct run *r, struct options *o)
+{
+	const char *name = o->results[0] ? o->results : "results";
+	char real[PATH_MAX];
+	if (o->command && !o->no_results) {
+		r->made_results = mkdir(name, 0777) == 0 && chmod(name, 0755) == 0;
+		if (realpath(name, real) && access(real, W_OK | X_OK) == 0)
+			r->results = arena_dup(&o->arena, span_of(real));
+	} else if (!o->command && getcwd(real, sizeof(real))) {
+		r->engine.results = arena_printf(&o->arena, "%s/%s", real[1] ? real : "", name);
+	}
+	if (o->command)
+		r->engine.env = run_environment(o, r->results);
 }
 
 static int run_command_prepare(struct run *r, struct job_text *t, struct err *e)
@@ -121,7 +141,6 @@ static int run_command_prepare(struct run *r, struct job_text *t, struct err *e)
 	int input = isatty(STDIN_FILENO) ? -1 : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 	r->engine.input = input < 0 ? 0 : input;
 	r->engine.once = true;
-	r->engine.env = run_environment(o);
 	r->own.exit_code = &r->exit_code;
 	return 0;
 }
@@ -143,6 +162,7 @@ static int run_service(struct service *s)
 	if (bad) {
 		code = print_error_notes(&e, NULL, EXIT_USAGE);
 	} else {
+		run_prepare_results(&r, o);
 		code = run_start(&r, &e) < 0
 		           ? print_error_notes(&e, s->file, e.http < 500 ? EXIT_USAGE : EXIT_SERVER)
 		           : remote_run(&s->options, &r.own, submit_send, &text);

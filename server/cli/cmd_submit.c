@@ -301,6 +301,28 @@ static void submit_note_environment(const struct options *o, const char *image)
 	}
 }
 
+/* Returns true if a job can have results: on one machine unless the server has --keep-results none,
+ * on a cluster if the user has a default storage to write to.  -1 and *e. */
+static int submit_keeps_results(struct remote *r, struct span machine, struct err *e)
+{
+	REPLY_AUTO reply = { 0 };
+	struct span json;
+	struct span one;
+	bool kept = span_is(scan_get(machine, "results"), "true");
+	if (!machine.n &&
+	    remote_get(r, "/api/v2/storages?default=true", &reply, &json, e) < 0)
+		return -1;
+	struct scan all = scan_begin(machine.n ? SPAN("[]") : scan_get(json, "storages"));
+	while (scan_item(&all, &one))
+		kept |= span_is(scan_get(one, "readOnly"), "false");
+	if (!kept && !r->o->results[0] && !r->o->no_results)
+		(void)fprintf(stderr,
+		              "rest-lit: the job has no directory for results: %s\n",
+		              machine.n ? "the server keeps none"
+		                        : "you have no default storage that jobs can write to");
+	return kept;
+}
+
 /* Makes the text of a command.  The server names the image, in its info, unless --image does, and
  * says what its machine has. */
 static int submit_command(struct remote *r, struct job_text *t, struct span info, struct err *e)
@@ -310,7 +332,7 @@ static int submit_command(struct remote *r, struct job_text *t, struct span info
 	ERR_AUTO none = { 0 };
 	struct command_place place = { .image = r->o->image };
 	struct amounts *has = &place.machine;
-	struct span json;
+	struct span json = { "", 0 };
 	if (!place.image[0])
 		place.image = arena_dup(&arena, scan_text(scan_get(info, "image"), &arena));
 	if (!place.image[0])
@@ -331,6 +353,10 @@ static int submit_command(struct remote *r, struct job_text *t, struct span info
 		err_move(e, &none);
 		return -1;
 	}
+	int results = submit_keeps_results(r, json, e);
+	if (results < 0)
+		return -1;
+	place.results = results;
 	if (compose_command(t, r->o, &place, e) < 0)
 		return -1;
 	submit_note_environment(r->o, place.image);

@@ -214,5 +214,7 @@ void run_end(struct run *r)
 	start_undo(r->service);
 	if (r->path)
 		(void)tree_remove(AT_FDCWD, r->path, SIZE_MAX); /* else the next run does */
+	if (r->made_results && r->results)
+		(void)rmdir(r->results); /* fails if the command has left something */
 	free(atomic_load(&r->no_image));
 }

@@ -8,8 +8,8 @@
 
 enum { RUN_TASKS_MAX = 256 /* tasks whose output is read */ };
 
-/* Begins as zeros, except `service`, `exit_code`, own.exit_code, and of `engine` cwd, mounts, env
- * and once. */
+/* Begins as zeros, except `service`, `exit_code`, own.exit_code, and of `engine` cwd, mounts, env,
+ * results and once. */
 struct run {
 	struct service *service;
 	struct engine_settings engine;
@@ -20,6 +20,8 @@ struct run {
 	int stop_fd;              /* the other end of service->signal_fd */
 	_Atomic(char *) no_image; /* reason why pulls fail again and again; NULL */
 	int exit_code;            /* of a command */
+	const char *results;      /* directory of a command; NULL: none */
+	bool made_results;        /* ... and it was made here, so it goes if nothing is in it */
 	bool serves;
 	pthread_t thread;
 };

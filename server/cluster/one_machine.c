@@ -111,6 +111,7 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 	out->needs_sandbox = !o->no_auth;
 	out->foreground = s->foreground;
 	out->keep_logs = o->keep_logs;
+	out->keep_results = options_keep_results(o) ?: INT64_MAX; /* none: of earlier jobs */
 	out->arg = s;
 	out->event = machine_event;
 	out->notice = machine_notice;

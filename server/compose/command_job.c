@@ -168,15 +168,23 @@ static void command_put_resources(struct str *out, const struct options *o,
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* Variables: one that Python needs to print at once, and the secrets. */
-static void command_put_extras(struct str *out, const struct option_list *secrets)
+/* Variables: one that Python needs to print at once, and the secrets.  The directory of results. */
+static void command_put_extras(struct str *out, const struct options *o,
+                               const struct command_place *place)
 {
+	const struct option_list *secrets = &o->secret;
 	str_puts(out, "extras:\n  env: {PYTHONUNBUFFERED: \"1\"}\n");
 	for (size_t i = 0; i < secrets->n; i++) {
 		str_puts(out, i ? ", " : "  secretEnv: [");
 		str_json(out, command_name(secrets->v[i]));
 	}
 	str_puts(out, secrets->n ? "]\n" : "");
+	if (place->alone || o->no_results || (!place->results && !o->results[0]))
+		return;
+	str_puts(out, o->results[0] ? "  results: {path: " : "  results: true");
+	if (o->results[0])
+		str_json(out, span_of(o->results));
+	str_puts(out, o->results[0] ? "}\n" : "\n");
 }
 
 int compose_command(struct job_text *t, const struct options *o, const struct command_place *place,
@@ -191,6 +199,8 @@ int compose_command(struct job_text *t, const struct options *o, const struct co
 		return err_set(e, 400, NULL,
 		               "the command after -- begins with -: %s; options stand before --",
 		               o->command[0]);
+	if (o->no_results && o->results[0])
+		return err_set(e, 400, NULL, "--results and --no-results exclude each other");
 	struct command_text command = { .out = STR_INIT(SUBMIT_FILE_MAX), .secrets = &o->secret };
 	command.parameter = ARENA_NEW(&arena, struct command_parameter, o->set.n + o->sweep.n);
 	command_add_parameters(&command, &o->set);
@@ -223,7 +233,7 @@ int compose_command(struct job_text *t, const struct options *o, const struct co
 		struct span line = span_next(&rest, '\n');
 		str_printf(&out, "%s%.*s\n", line.n ? "        " : "", (int)line.n, line.p);
 	}
-	command_put_extras(&out, &o->secret);
+	command_put_extras(&out, o, place);
 	bool full = out.full || command.out.full;
 	str_done(&command.out);
 	if (command.secret.n)
@@ -246,6 +256,11 @@ int compose_check_file(const struct options *o, struct err *e)
 	                     : o->ask_cpus   ? "--cpus"
 	                     : o->ask_memory ? "--memory"
 	                                     : NULL;
+	const char *results = o->results[0] ? "--results" : o->no_results ? "--no-results" : NULL;
+	if (!o->command && results)
+		return err_set(e, 400, NULL,
+		               "%s is for a command after --; a file says it: extras.results",
+		               results);
 	if (o->command || (!amount && !o->image[0]))
 		return 0;
 	return err_set(e, 400, NULL,

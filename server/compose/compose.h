@@ -89,6 +89,7 @@ struct command_place {
 	const char *image;      /* IMAGE_OF_HOST: none, the files of the machine */
 	struct amounts machine; /* zeros: those of a cluster, which is not known */
 	bool alone;             /* no other job is counted there: without GPUs there is no limit */
+	bool results;           /* the job asks for a directory for them; o->results: always */
 };
 
 /*
@@ -123,9 +124,10 @@ struct code_pack {
 
 /*
  * Packs a directory (docs/CODE.md has the rules): in a git repository the files that git lists,
- * else all; without those of .rest-litignore.  Runs git.  Twice the same files give the same
+ * else all; without those of .rest-litignore, and without the entry `results` (NULL: there is none),
+ * where tasks find the results.  Runs git.  Twice the same files give the same
  * hash.  Files that may be secrets are left out with a warning.  -1 and *e (400 with all mistakes;
  * 413: there is more than room, with the largest files).
  */
-int directory_pack(const char *name, const struct code_room *room, struct code_pack *out,
-                   struct notes *warnings, struct err *e);
+int directory_pack(const char *name, const char *results, const struct code_room *room,
+                   struct code_pack *out, struct notes *warnings, struct err *e);

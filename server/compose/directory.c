@@ -37,6 +37,8 @@ struct directory {
 	size_t n, cap;
 	struct ignore_rule *rule; /* first those of SECRETS */
 	size_t n_rules;
+	const char *results; /* an entry that is left out; NULL: none */
+	bool results_left_out;
 	bool untracked;          /* a file is sent that git does not track */
 	const char *environment; /* the last one that was left out, with a slash; NULL: none */
 	struct notes *warnings;
@@ -153,9 +155,24 @@ static bool directory_in_environment(struct directory *d, const char *name, enum
 	}
 }
 
+/* Returns true if it is, or is in, what tasks find as their results.  The first one gives a note. */
+static bool directory_in_results(struct directory *d, struct span path)
+{
+	if (!d->results || !span_is(span_to(path, span_chr(path, '/')), d->results))
+		return false;
+	if (!d->results_left_out)
+		notes_add(d->warnings, NOWHERE,
+		          "\"%s\" is where the job has its results and is not sent; --no-results "
+		          "sends it",
+		          d->results);
+	return d->results_left_out = true;
+}
+
 /* Adds a path. */
 static void directory_add(struct directory *d, struct span path, enum found found)
 {
+	if (directory_in_results(d, path))
+		return;
 	char *name = arena_dup(&d->arena, path);
 	char target[PATH_SIZE];
 	char shown[4 * QUOTE_MAX];
@@ -442,10 +459,13 @@ static int directory_pack_files(struct directory *d, const struct code_room *roo
 	return rc;
 }
 
-int directory_pack(const char *name, const struct code_room *room, struct code_pack *out,
-                   struct notes *warnings, struct err *e)
+/* NOLINTNEXTLINE(readability-function-size): its parameters */
+int directory_pack(const char *name, const char *results, const struct code_room *room,
+                   struct code_pack *out, struct notes *warnings, struct err *e)
 {
-	struct directory d = { .name = name, .warnings = warnings, .e = e };
+	struct directory d = {
+		.name = name, .results = results, .warnings = warnings, .e = e
+	};
 	*out = (struct code_pack){ .changed = false };
 	d.fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int rc = d.fd < 0 ? err_set(e, 400, NULL, "--code %s: %m", name)

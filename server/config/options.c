@@ -73,6 +73,8 @@ static const struct form URL = { LOWER UPPER DIGITS "-_./:~%[]@?=&+,", 2048, fal
 	                         "must be a URL" };
 
 static const struct form GPUS = { LOWER DIGITS, 8, false, "must be a number, auto or none" };
+static const struct form SIZES = { LOWER UPPER DIGITS, 20, false,
+	                           "must be a size, such as 10GiB, or none" };
 static const struct form JOB_NAME = { LOWER UPPER DIGITS "-_.~", 255, false,
 	                              "must be a job's name: letters, digits, -, _, . and ~" };
 static void state_names(struct str *out, const char *between)
@@ -148,6 +150,8 @@ const struct option OPTIONS[] = {
 	  .help = "further directories for the tasks, read-only unless they end in :rw" },
 	{ "keep-logs", GROUP_LOCAL, FOR_SERVE, false, BYTES(keep_logs, GIB, MIB, 65536 * GIB), .value = "N",
 	  .help = "size of the logs of ended tasks; the oldest of the user who has most are deleted first" },
+	{ "keep-results", GROUP_LOCAL, FOR_SERVE, false, TEXT(keep_results, "10GiB"), .form = &SIZES, .value = "N",
+	  .help = "size of the results of ended jobs; the oldest of the user who has most are deleted first; none: jobs have no results" },
 
 	{ "no-auth", GROUP_AUTH, FOR_SERVE, true, SWITCH(no_auth),
 	  .help = "treat every client as --user; loopback only" },
@@ -273,6 +277,10 @@ const struct option OPTIONS[] = {
 	  .help = "memory that the job asks for: 8G, 8GiB and 8192M are the same; default: likewise, of submit 8GiB; also -m" },
 	{ "image", GROUP_COMMAND, FOR_COMMANDS, true, TEXT(image, ""), .flag_only = true, .form = &IMAGE, .value = "IMAGE",
 	  .help = "image of the job; of run: implies --images oci; of submit: default is the server's" },
+	{ "results", GROUP_COMMAND, FOR_COMMANDS, true, TEXT(results, ""), .flag_only = true, .value = "PATH",
+	  .help = "directory whose files are kept, in the working directory or absolute; default: results" },
+	{ "no-results", GROUP_COMMAND, FOR_COMMANDS, true, SWITCH(no_results), .flag_only = true,
+	  .help = "no directory for results" },
 
 	{ "code", GROUP_JOB, FOR_SUBMIT, true, TEXT(code, ""), .flag_only = true, .value = "DIR",
 	  .help = "send the files of this directory along; of a command: the current directory" },

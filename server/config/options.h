@@ -120,12 +120,14 @@ struct options {
 	bool webhook_allow_private;
 	const char *visibility, *compat, *exit_spec, *dialects;
 	const char *engine, *gpus, *gpu_devices, *images, *default_image;
+	const char *keep_results; /* a size, or none; see options_keep_results */
 	int64_t cpus, memory, keep_logs;
 	const char *server, *token_file, *ca_file, *state, *name;
 	bool wait, logs, dry_run, follow;
 	/* A job of a command, `-- COMMAND ARGUMENTS`, and what it asks for; 0: not given. */
 	int64_t ask_gpus, ask_cpus, ask_memory;
-	const char *image;
+	const char *image, *results;
+	bool no_results;
 	const char *code, *directory, *sort, *since;
 	bool fetches_code, yes, watch, hand_back;
 	int64_t tail;

@@ -130,6 +130,9 @@ static const char *options_wrong_store(const struct options *o)
 	if (here && option_equals(o->runtime, "configmap"))
 		return "--runtime=configmap needs a cluster; on this machine the program beside "
 		       "this one, or that of --runtime-binary, is used";
+	if (options_keep_results(o) < 0 ||
+	    (options_keep_results(o) > 0 && options_keep_results(o) < MIB))
+		return "--keep-results must be a size of 1MiB or more, such as 10GiB, or none";
 	if (o->port_start >= o->port_end)
 		return "--port-start must be less than --port-end";
 	if (o->hived_webservice[0] && !o->hived_config[0])
@@ -138,6 +141,14 @@ static const char *options_wrong_store(const struct options *o)
 		return "--hived-webservice-ca needs a --hived-webservice that begins with "
 		       "https://";
 	return NULL;
+}
+
+int64_t options_keep_results(const struct options *o)
+{
+	int64_t n = INT64_MAX;
+	if (option_equals(o->keep_results, "none"))
+		return 0;
+	return option_number(span_of(o->keep_results), true, &n) < 0 ? -1 : n;
 }
 
 /* The order in which users are told. */

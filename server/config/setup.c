@@ -90,6 +90,8 @@ static int setup_settings(struct settings *s, const struct options *o, struct ar
 	s->port_end =
 	    options_run_here(o) ? setup_port_end(o->port_start, o->port_end) : o->port_end;
 	s->priority_class = o->priority_class && !o->local[0]; /* nothing there would use it */
+	if (options_run_here(o))
+		s->results = options_keep_results(o) ? RESULTS_ON_MACHINE : RESULTS_NOWHERE;
 	s->fetch_code = o->fetch_code;
 	s->max_command = (size_t)o->max_command;
 	s->max_rendered = (size_t)o->max_rendered;

@@ -50,6 +50,9 @@ int options_check(const struct options *o, bool loopback, bool output_loopback, 
 /* Jobs run on this machine: --local, and not --engine=none.  Thread: any. */
 bool options_run_here(const struct options *o);
 
+/* --keep-results in bytes; 0: none; -1: it is neither.  Thread: any. */
+int64_t options_keep_results(const struct options *o);
+
 /* --output-listen has TLS: --output-url is not the http:// of a test.  Thread: any. */
 bool options_output_tls(const struct options *o);
 

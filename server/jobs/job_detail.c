@@ -143,6 +143,8 @@ int job_detail(struct str *out, const struct job_shown *s, struct arena *a, stru
 	show_previous(&w);
 	if (!s->attempt.n)
 		job_waiting_put(out, s->job, &s->why, true);
+	if (s->results_deleted)
+		json_put_bool(out, "resultsDeleted", true);
 	size_t end = out->n;
 	bool fits = !out->full;
 	show_first_failure(&w, &ends);

@@ -105,7 +105,10 @@ void machine_get(struct request *r)
 		n += row[n].job != NULL; /* else it was just removed */
 	}
 	qsort(row, n, sizeof(*row), machine_compare);
-	str_printf(out, "{\"hostFiles\":%s,\"gpusForeign\":%lld", s->host_files ? "true" : "false",
+	str_printf(out, "{\"hostFiles\":%s,\"results\":%s,\"gpusForeign\":%lld",
+	           s->host_files ? "true" : "false",
+	           translator_settings(s->translator)->results == RESULTS_ON_MACHINE ? "true"
+	                                                                             : "false",
 	           (long long)all.foreign.gpus);
 	machine_put_amounts(out, &all.total, "");
 	machine_put_amounts(out, &held, "Held");

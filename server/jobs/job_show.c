@@ -99,6 +99,12 @@ static void job_look_show(struct request *r, const struct job_entry *job, struct
 	shown.why.neglect = job_look_neglect(r, job);
 	shown.why.machine = job_look_machine(r, job, &r->arena);
 	shown.attempt = l->earlier;
+	if (job->completed_ms >= 0 && r->loop->server->engine) {
+		const char *dir;
+		shown.results_deleted =
+		    engine_results(r->loop->server->engine, span_of(job->uid), &r->arena, &dir) ==
+		    RESULTS_DELETED;
+	}
 	shown.why.event = n ? job_waiting(&shown, v, n, &r->arena) : NULL;
 	r->reply.body.max = BODY_LARGE;
 	if (l->render(r, &shown, &r->reply.body, &e) < 0) {

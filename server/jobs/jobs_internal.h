@@ -206,6 +206,7 @@ struct job_shown {
 	bool hived;
 	bool here;       /* jobs run on this machine, whose engine gives out the ports */
 	bool host_files; /* ... and tasks see its files instead of their images */
+	bool results_deleted;
 };
 
 /* The Events that may say why a job waits, if the client may see them; returns their number. */

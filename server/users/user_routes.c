@@ -332,6 +332,7 @@ static void put_storage(struct str *out, const struct account *a, size_t i)
 	json_put_bool(out, "share", f->share);
 	json_put_word(out, "volumeName", a->storages[i].volume);
 	json_put_bool(out, "default", f->is_default);
+	json_put_bool(out, "readOnly", f->read_only);
 }
 
 const struct parameter STORAGES[] = {
@@ -372,7 +373,6 @@ void storage_get(struct request *r)
 	put_storage(out, a, i);
 	json_put_word(out, "type", a->storages[i].type);
 	json_put_raw(out, "data", a->storages[i].data);
-	json_put_bool(out, "readOnly", a->facts.storages[i].read_only);
 	if (a->storages[i].mount_options.n)
 		json_put_raw(out, "mountOptions", a->storages[i].mount_options);
 	str_char(out, '}');

@@ -32,8 +32,8 @@ def files(where, *patterns):
 
 
 def wanted(where):
-    """What a person might want: logs and code."""
-    return files(where, "logs/**", "pods/*/log*", "pods/*/init.log", "code/*/part")
+    """What a person might want: logs, code and results."""
+    return files(where, "logs/**", "pods/*/log*", "pods/*/init.log", "code/*/part", "results/*/**")
 
 
 def jobs_of(where):
@@ -51,7 +51,7 @@ def make_base(prefix=""):
     m = Machine()
     put(m, *archive({"a.py": b"x = 1\n" * 1000}))
     for name in (prefix + ended for ended in ENDED[:3]):
-        m.start(name, {"main": role(f"seq 3000; echo {name}")})
+        m.start(name, {"main": role(f"seq 3000; echo {name} >$PAI_RESULTS_DIR/model")}, extras={"results": True})
         m.wait(name)
     m.start("tried", {"main": role("echo begins; [ $FC_FRAMEWORK_ATTEMPT_ID != 0 ] || exec sleep 1000")})
     assert wait_until(lambda: "begins" in m.log("tried", "main"))
@@ -60,7 +60,7 @@ def make_base(prefix=""):
     for i in range(20):
         late = [prefix + ended for ended in ENDED[3:]] if i == 0 else [f"again{i}"]
         for name in late:
-            m.start(name, {"main": role(f"seq 3000; echo {name}")})
+            m.start(name, {"main": role(f"seq 3000; echo {name} >$PAI_RESULTS_DIR/model")}, extras={"results": True})
         for name in late:
             m.wait(name)
         m.kill()
@@ -287,6 +287,9 @@ def check_losses_are_named(check, kind, where, server, names):
     kept = {name for name in names & set(listed)}
     check.ok(f"{kind}: all are told", wait_until(lambda: all(f"{USER}~{name}" in server.log() for name in lost)), (lost, server.log()))
     said = check_output(where)
+    unknown = [os.path.basename(path) for path in glob.glob(os.path.join(where, "results", "unknown-*"))]
+    check.ok(f"{kind}: results without a job are named", all(f"results/{name}" in server.log() for name in unknown), (unknown, server.log()))
+    check.ok(f"{kind}: as many as jobs", len(unknown) >= len(lost & set(ENDED)), (unknown, lost))
     for name in lost:
         status, body = log_answer(server, name)
         check.ok(f"{kind}: the answer of logs", status == 404 and f"damaged/{USER}~{name}" in body, body)

@@ -223,6 +223,40 @@ static void pai_v2_read_code(struct parse_context *r)
 		parse_refuse(r, &path, "%s %s", arena_quoted(r->a, code->path), problem);
 }
 
+/* `extras.results`: below the code, or in another directory.  A name is one component, so that code
+ * and results have no directory in common but that of the code. */
+static void pai_v2_read_results(struct parse_context *r)
+{
+	const struct job_code *code = &r->job->code;
+	struct job_results *results = &r->job->results;
+	struct field extras = field_get(TOP(r), "extras");
+	struct field its = field_get(&extras, "results");
+	struct field path = field_get(&its, "path");
+	struct span given = path.n ? field_text(&path) : SPAN("results");
+	results->wanted = node_is(its.n, NODE_MAP) || parse_is_true(extras.n, "results");
+	results->where = field_place(r->a, path.n ? &path : &its);
+	results->path = names_mount_path(given);
+	results->link = SPAN("");
+	const char *problem = NULL;
+	if (!span_starts(given, "/")) {
+		bool good = given.n > 0 && given.p[0] != '.' && span_only_alnum_or(given, "-_.");
+		problem = good ? NULL
+		               : "must be one name of letters, digits, `-`, `_` and `.` (in the "
+		                 "working directory), or an absolute path";
+		results->link = code->sha256.n ? SPAN("") : given;
+		results->path =
+		    span_of(arena_printf(r->a, "%.*s/%.*s", (int)code->path.n, code->path.p,
+		                         (int)given.n, given.p));
+	} else if (code->sha256.n && (names_path_within(results->path, code->path) ||
+	                              names_path_within(code->path, results->path))) {
+		problem = "is in the directory of the code, or contains it: write one name, "
+		          "without `/`";
+	}
+	problem = problem ?: names_mount_path_problem(results->path);
+	if (results->wanted && problem)
+		parse_refuse(r, path.n ? &path : &its, "%s %s", arena_quoted(r->a, given), problem);
+}
+
 void pai_v2_read(struct parse_context *r)
 {
 	struct job *job = r->job;
@@ -255,6 +289,7 @@ void pai_v2_read(struct parse_context *r)
 	pai_v2_read_env(r);
 	pai_v2_check_secret_env(r);
 	pai_v2_read_code(r);
+	pai_v2_read_results(r);
 	distributed_read(r);
 	prerequisites_done(r, v.prerequisites);
 }

@@ -154,6 +154,13 @@ struct job {
 		bool changed;
 		struct place where;
 	} code;
+	/* extras.results: a directory that outlives the tasks, mounted at `path`.  link: its name in
+	 * the working directory, which is that of the image; "": none is needed. */
+	struct job_results {
+		bool wanted;
+		struct span path, link;
+		struct place where;
+	} results;
 	const struct node *extras; /* as written; NULL: absent */
 	const struct node *v2;     /* the document of a v2 job; NULL for other dialects */
 	/* v1 only */

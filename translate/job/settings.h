@@ -19,6 +19,10 @@ struct hived_status;
 enum profile { PROFILE_PLAIN, PROFILE_OPENPAI, PROFILE_RESTRICTED, PROFILES };
 extern const char *const PROFILE_NAMES[PROFILES + 1]; /* the last one is NULL */
 
+/* Where extras.results are: in the user's first default storage that tasks can write to, in a
+ * directory of the only machine, nowhere. */
+enum results_place { RESULTS_IN_STORAGE, RESULTS_ON_MACHINE, RESULTS_NOWHERE };
+
 /* Default image of the init container. */
 #define RUNTIME_IMAGE "rest-lit/pai-runtime:0.1.0"
 
@@ -65,6 +69,7 @@ struct settings {
 	const char *hived_device_env;    /* names of variables, separated by commas */
 	int64_t port_start, port_end;    /* ports are taken from start <= p < end */
 	bool priority_class;             /* make a PriorityClass per job */
+	enum results_place results;
 	bool fetch_code;                 /* v1: copy codeDir from HDFS before the command */
 	size_t max_command;     /* bytes of USER_CMD after escaping: 131071 less "USER_CMD=" */
 	size_t max_rendered;    /* bytes of all commands after rendering: 1 MiB */

@@ -1,5 +1,6 @@
 /* Storages: resolution of the mounts, and their variables. */
 #include "base/enc.h"
+#include "base/pod/results.h"
 #include "translate/job/names.h"
 #include "translate/objects/objects.h"
 #include "translate/render/bindings.h"
@@ -46,7 +47,44 @@ static int add_mount(struct scope *s, struct mount *v, const struct storage_fact
 	}
 	if (m.first)
 		m.volume = volume_name(s, f->name);
+	m.sub_path = f->share ? NULL : s->job->user;
 	v[s->n_mounts++] = m;
+	return 0;
+}
+
+/* The mount of extras.results: of the machine's directory, or of one in a storage, where all jobs of
+ * a user are side by side. */
+static int results_resolve(struct scope *s, struct mount *v, struct err *e)
+{
+	static const struct storage_fact MACHINE = {
+		.name = { RESULTS_CLAIM, sizeof(RESULTS_CLAIM) - 1 }, .share = true
+	};
+	const struct job_results *results = &s->job->results;
+	const struct storage_request r = { .mount_path = results->path,
+		                           .mount_where = results->where };
+	const struct storage_fact *f = s->set->results == RESULTS_ON_MACHINE ? &MACHINE : NULL;
+	for (size_t i = 0; s->set->results == RESULTS_IN_STORAGE && !f && i < s->facts->n_storages;
+	     i++)
+		if (s->facts->storages[i].is_default && !s->facts->storages[i].read_only)
+			f = &s->facts->storages[i];
+	if (!f && s->set->results == RESULTS_NOWHERE)
+		return err_at(e, INVALID_PROTOCOL, results->where,
+		              "this server keeps no results (--keep-results none): write to a "
+		              "storage, extras.storages");
+	if (!f)
+		return err_at(e, INVALID_PROTOCOL, results->where,
+		              "%s has no default storage that jobs can write to, where results "
+		              "would be: write to a storage, extras.storages, or ask the "
+		              "administrator for a default one",
+		              s->job->user);
+	if (add_mount(s, v, f, &r, e) < 0)
+		return -1;
+	struct mount *m = &v[s->n_mounts - 1];
+	m->results = true;
+	if (f != &MACHINE)
+		m->sub_path = arena_printf(s->a, "%s%s" RESULTS_CLAIM "/%s/%.*s",
+		                           m->sub_path ?: "", m->sub_path ? "/" : "", s->job->user,
+		                           (int)s->job->name.n, s->job->name.p);
 	return 0;
 }
 
@@ -54,8 +92,8 @@ int storages_resolve(struct scope *s, struct err *e)
 {
 	const struct facts *facts = s->facts;
 	bool defaults = s->job->storages_default;
-	struct mount *v =
-	    ARENA_NEW(s->a, struct mount, defaults ? facts->n_storages : s->job->n_storages);
+	struct mount *v = ARENA_NEW(s->a, struct mount,
+	                            1 + (defaults ? facts->n_storages : s->job->n_storages));
 	s->mounts = v;
 	for (size_t i = 0; defaults && i < facts->n_storages; i++) {
 		if (facts->storages[i].is_default &&
@@ -74,7 +112,7 @@ int storages_resolve(struct scope *s, struct err *e)
 		if (add_mount(s, v, &facts->storages[k], r, e) < 0)
 			return -1;
 	}
-	return 0;
+	return s->job->results.wanted ? results_resolve(s, v, e) : 0;
 }
 
 static bool put_storage_mounts(const struct scope *s, struct variable_output *o)
@@ -101,18 +139,22 @@ static bool put_storage_volumes(const struct scope *s, struct variable_output *o
 /* clang-format off */
 PUT_STRING(put_mount_volume, s->mount->volume)
 PUT_TEXT(put_mount_path, s->mount->path)
-PUT_OPTIONAL(put_mount_sub_path, !s->mount->storage->share, out_text(o, span_of(s->job->user)))
+PUT_OPTIONAL(put_mount_sub_path, s->mount->sub_path, out_text(o, span_of(s->mount->sub_path)))
 PUT_OPTIONAL(put_mount_read_only, s->mount->storage->read_only, str_puts(o->s, "true"))
 PUT_TEXT(put_mount_claim, s->mount->storage->name)
+PUT_TEXT(put_results_path, s->job->results.path)
+PUT_TEXT(put_results_link, s->job->results.link)
 
 static const struct variable STORAGE_ROWS[] = {
-	{ "storage.mounts",  VARIABLE_LIST, false, SCOPE_WHOLE_POD, put_storage_mounts,  "OpenPAI",                     "storage-mount.yaml, once for every entry of `extras.storages` that has a name; an empty list means the user's default storages; absent: none. The legacy plugin teamwise_storage counts as such a list." },
+	{ "storage.mounts",  VARIABLE_LIST, false, SCOPE_WHOLE_POD, put_storage_mounts,  "OpenPAI",                     "storage-mount.yaml, once for every entry of `extras.storages` that has a name, and for `extras.results`; an empty list means the user's default storages; absent: none. The legacy plugin teamwise_storage counts as such a list." },
 	{ "storage.volumes", VARIABLE_LIST, false, SCOPE_WHOLE_POD, put_storage_volumes, "OpenPAI; `storage-twice`",    "storage-volume.yaml, once for every storage; one that is mounted twice has one volume (ours)." },
 	{ "mount.volume",    VARIABLE_TEXT, false, SCOPE_MOUNT,     put_mount_volume,    "OpenPAI",                     "NAME-volume; where that is no name for a volume, what remains of it and a hash (ours)." },
 	{ "mount.path",      VARIABLE_TEXT, false, SCOPE_MOUNT,     put_mount_path,      "OpenPAI; `mount-path-twice`", "`mountPath`, or /mnt/NAME. One path twice: 400." },
-	{ "mount.subPath",   VARIABLE_TEXT, true,  SCOPE_MOUNT,     put_mount_sub_path,  "OpenPAI",                     "The user's name if the storage is not shared, else absent." },
-	{ "mount.claim",     VARIABLE_TEXT, false, SCOPE_MOUNT,     put_mount_claim,     "OpenPAI",                     "The storage's name." },
+	{ "mount.subPath",   VARIABLE_TEXT, true,  SCOPE_MOUNT,     put_mount_sub_path,  "OpenPAI",                     "The user's name if the storage is not shared, else absent; then, of `extras.results`, rest-lit-results/USER/JOB." },
+	{ "mount.claim",     VARIABLE_TEXT, false, SCOPE_MOUNT,     put_mount_claim,     "OpenPAI",                     "The storage's name; of `extras.results` on one machine rest-lit-results, which no storage can have." },
 	{ "mount.readOnly",  VARIABLE_BOOL, true,  SCOPE_MOUNT,     put_mount_read_only, "OpenPAI",                     "True if the storage may only be read, else absent." },
+	{ "results.path",    VARIABLE_TEXT, false, SCOPE_RESULTS,   put_results_path,    "ours",                        "`extras.results.path`, or results: in the directory of the code, without code in /workspace." },
+	{ "results.link",    VARIABLE_TEXT, false, SCOPE_RESULTS,   put_results_link,    "ours",                        "That name for a job without code, whose working directory is that of its image; else empty." },
 };
 /* clang-format on */
 

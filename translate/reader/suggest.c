@@ -40,8 +40,9 @@ const char *suggest_placeholder(struct render *r, struct arena *a, struct span n
 const char *const EXTRAS_KNOWN[] = { "code",           "com.microsoft.pai.runtimeplugin",
 	                             "distributed",    "env",
 	                             "gangAllocation", "hivedScheduler",
-	                             "maxDurationSec", "secretEnv",
-	                             "storages",       NULL };
+	                             "maxDurationSec", "results",
+	                             "secretEnv",      "storages",
+	                             NULL };
 
 void suggest_members(struct parse_context *r, const struct field *map, const char *const *known)
 {

@@ -13,6 +13,8 @@
 struct mount {
 	const struct storage_fact *storage;
 	const char *volume;
+	const char *sub_path; /* NULL: none */
+	bool results;         /* extras.results */
 	struct span path;
 	bool first;
 };
@@ -70,7 +72,8 @@ enum scope_flag {
 	SCOPE_PROGRAM = 1 << 15,
 	SCOPE_CODE = 1 << 16,
 	SCOPE_CODE_PART = 1 << 17,
-	SCOPE_FLAGS = 18
+	SCOPE_RESULTS = 1 << 18,
+	SCOPE_FLAGS = 19
 };
 extern const char *const SCOPE_NAMES[SCOPE_FLAGS];
 
@@ -137,6 +140,7 @@ enum overlay_condition {
 	WHEN_PULL_SECRET,
 	WHEN_OUTPUT_URL,
 	WHEN_CODE,
+	WHEN_RESULTS,
 	WHEN_MARKED,
 	WHEN_HIVED,
 	WHEN_OLD_ENV,

@@ -38,6 +38,7 @@ enum { COMMON = -1 };
 	ROW(COMMON, common, code_mount, "code-mount.yaml") \
 	ROW(COMMON, common, code_volume, "code-volume.yaml") \
 	ROW(COMMON, common, code, "code.yaml") \
+	ROW(COMMON, common, results, "results.yaml") \
 	ROW(COMMON, common, restricted, "restricted.yaml") \
 	ROW(COMMON, common, output, "output.yaml") \
 	ROW(COMMON, common, pull_secret, "pull-secret.yaml") \
@@ -128,6 +129,7 @@ const char *const SCOPE_NAMES[SCOPE_FLAGS] = {
 	"pai-runtime for one architecture",
 	"a job with code",
 	"a part of the code",
+	"a job with results",
 };
 
 bool condition_holds(enum overlay_condition w, const struct scope *s)
@@ -143,6 +145,8 @@ bool condition_holds(enum overlay_condition w, const struct scope *s)
 		return s->set->output_url[0] != '\0';
 	case WHEN_CODE:
 		return s->job->code.sha256.n > 0;
+	case WHEN_RESULTS:
+		return s->job->results.wanted;
 	case WHEN_MARKED:
 		return s->mark != NULL;
 	case WHEN_HIVED:
@@ -193,6 +197,7 @@ const struct overlay OVERLAYS[] = {
 	{ "pull-secret.yaml",     WHEN_PULL_SECRET,   0,            "the init image needs a login",            { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "output.yaml",          WHEN_OUTPUT_URL,    0,            "`--output-url`",                          { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "code.yaml",            WHEN_CODE,          SCOPE_CODE,   "the job has `extras.code`",               { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
+	{ "results.yaml",         WHEN_RESULTS,       SCOPE_RESULTS, "the job has `extras.results`",            { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "image-auth.yaml",      WHEN_IMAGE_AUTH,    0,            "the role's image has `auth`",             { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "job-secrets.yaml",     WHEN_JOB_SECRETS,       SCOPE_SECRETS,   "the job has `secrets`",                   { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "user-extension.yaml",  WHEN_USER_EXTENSION,     SCOPE_EXTENSION, "the user has an extension, or the job needs a key",               { TEMPLATE_TASKROLE, TEMPLATE_MAX } },

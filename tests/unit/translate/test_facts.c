@@ -211,6 +211,16 @@ TEST(test_read_errors_have_line_and_status)
 	assert_string_equal(err_msg(&unit.e), "storage `nix` is granted but not listed");
 }
 
+TEST(test_read_refuses_the_name_of_results)
+{
+	struct facts f;
+	struct span text = SPAN("storages:\n- {name: nfs}\n- {name: rest-lit-results, path: /x}\n");
+	assert_int_equal(facts_read(text, "bob", &unit.a, &f, no_err()), -1);
+	assert_int_equal(unit.e.notes.v[0].line, 3);
+	assert_string_equal(err_msg(&unit.e), "storage `rest-lit-results` is reserved for the "
+	                                      "results of jobs: choose another name");
+}
+
 TEST(test_read_gives_capacity_and_paths_of_this_machine)
 {
 	struct span name;

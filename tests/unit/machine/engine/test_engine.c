@@ -51,7 +51,7 @@ static void fixture_open(struct fixture *f)
 	f->e.set.event = note_event;
 	f->e.set.notice = note_notice;
 	f->e.pods.node_name = "node";
-	f->e.pods_dir = f->e.logs_dir = f->e.trash_dir = f->e.trash = -1;
+	f->e.pods_dir = f->e.logs_dir = f->e.results_dir = f->e.trash_dir = f->e.trash = -1;
 	TAILQ_INIT(&f->e.live);
 	TAILQ_INIT(&f->e.changes);
 	TAILQ_INIT(&f->e.round);
@@ -66,6 +66,7 @@ static void fixture_close(struct fixture *f)
 	free(f->e.due.v);
 	(void)close(f->e.pods_dir);
 	(void)close(f->e.logs_dir);
+	(void)close(f->e.results_dir);
 	(void)close(f->e.trash_dir);
 	(void)pthread_mutex_destroy(&f->e.lock);
 	arena_done(&f->arena);
@@ -279,6 +280,106 @@ TEST(test_logs_of_one_user_do_not_remove_those_of_others)
 	assert_true(has_file(&f, "logs/more/worker-0-0-15/log"));
 	assert_false(has_file(&f, "logs/old/worker-0-0-0"));
 	assert_true(f.e.log_bytes <= f.e.set.keep_logs);
+	fixture_close(&f);
+}
+
+/* A job with results of so many bytes, which ended at this time unless it runs. */
+static struct engine_job *keep_results(struct fixture *f, const char *uid, const char *label,
+                                       int64_t ended_s, size_t bytes)
+{
+	struct engine_job *job = engine_job_of(&f->e, span_of(uid));
+	job->label = job->label ?: xstrdup(label);
+	job->name = job->name ?: xstrdup(uid);
+	const char *dir = results_path(&f->e, uid, &f->arena);
+	assert_int_equal(mkdir(dir, 0700), 0);
+	assert_int_equal(mkdir(arena_printf(&f->arena, "%s/a", dir), 0700), 0);
+	assert_int_equal(symlink("/", arena_printf(&f->arena, "%s/a/root", dir)), 0);
+	FD_AUTO fd =
+	    open(arena_printf(&f->arena, "%s/a/file", dir), O_WRONLY | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(posix_fallocate(fd, 0, (off_t)bytes), 0);
+	if (ended_s == 0)
+		return job;
+	results_end(job);
+	results_measure_ended(&f->e);
+	const struct timespec times[2] = { { ended_s, 0 }, { ended_s, 0 } };
+	(void)utimensat(f->e.results_dir, arena_printf(&f->arena, "%s.size", uid), times, 0);
+	return job;
+}
+
+static enum results_state state_of_results(struct fixture *f, const char *uid)
+{
+	const char *dir;
+	enum results_state is = engine_results(&f->e, span_of(uid), &f->arena, &dir);
+	if (is == RESULTS_KEPT)
+		assert_int_equal(access(dir, F_OK), 0);
+	return is;
+}
+
+TEST(test_oldest_results_of_the_user_who_has_most_go)
+{
+	struct fixture f;
+	fixture_open(&f);
+	f.e.set.keep_results = 1 << 20;
+	keep_results(&f, "old", "alice~old", 1000, 200 << 10);
+	keep_results(&f, "b1", "bob~1", 1001, 300 << 10);
+	keep_results(&f, "b3", "bob~3", 1003, 300 << 10);
+	struct engine_job *runs = keep_results(&f, "runs", "bob~runs", 0, 900 << 10);
+	runs->queued = (struct queue_job *)&f; /* it has not ended */
+	assert_int_equal(state_of_results(&f, "b1"), RESULTS_KEPT);
+	keep_results(&f, "b2", "bob~2", 1002, 300 << 10);
+	assert_int_equal(state_of_results(&f, "old"), RESULTS_KEPT);
+	assert_int_equal(state_of_results(&f, "b1"), RESULTS_DELETED);
+	assert_int_equal(state_of_results(&f, "b2"), RESULTS_KEPT);
+	assert_int_equal(state_of_results(&f, "b3"), RESULTS_KEPT);
+	assert_int_equal(state_of_results(&f, "runs"), RESULTS_KEPT);
+	assert_int_equal(state_of_results(&f, "other"), RESULTS_NONE);
+	assert_int_equal(state_of_results(&f, ""), RESULTS_NONE);
+	assert_int_equal(state_of_results(&f, "../logs"), RESULTS_NONE);
+	assert_true(f.e.result_bytes <= 1 << 20);
+	assert_non_null(strstr(f.notice, "--keep-results"));
+	/* A job is measured once. */
+	int64_t before = f.e.result_bytes;
+	assert_int_equal(unlinkat(f.e.results_dir, "b2/a/file", 0), 0);
+	f.e.result_bytes -= 300 << 10;
+	results_end(engine_find(&f.e, SPAN("b2")));
+	results_measure_ended(&f.e);
+	assert_true(f.e.result_bytes >= before);
+	results_remove(&f.e, "b1");
+	results_remove(&f.e, "b2");
+	assert_int_equal(state_of_results(&f, "b1"), RESULTS_NONE);
+	assert_int_equal(state_of_results(&f, "b2"), RESULTS_NONE);
+	runs->queued = NULL;
+	fixture_close(&f);
+}
+
+TEST(test_results_of_unknown_jobs_are_never_removed)
+{
+	struct fixture f;
+	fixture_open(&f);
+	f.e.set.keep_results = 0;
+	struct engine_job *job = keep_results(&f, "uid", "alice~f", 0, 1000);
+	free(TAKE(job->name));
+	f.notice[0] = '\0';
+	results_set_orphans_aside(&f.e);
+	assert_non_null(strstr(f.notice, "its results are now in results/unknown-uid"));
+	assert_true(has_file(&f, "results/unknown-uid/a/file"));
+	assert_true(has_file(&f, LOST_FILE));
+	f.notice[0] = '\0';
+	results_set_orphans_aside(&f.e);
+	assert_string_equal(f.notice, ""); /* told once */
+	/* Both are there: none replaces the other. */
+	keep_results(&f, "uid", "alice~f", 0, 1000);
+	results_set_orphans_aside(&f.e);
+	assert_non_null(strstr(f.notice, "still in results/u"));
+	assert_true(has_file(&f, "results/unknown-uid/a/file"));
+	assert_true(has_file(&f, "results/uid/a/file"));
+	/* The database was put back. */
+	trash_take(&f.e, f.e.results_dir, "uid");
+	results_set_orphans_aside(&f.e);
+	assert_true(has_file(&f, "results/uid/a/file"));
+	assert_false(has_file(&f, "results/unknown-uid"));
+	assert_non_null(strstr(f.notice, "has again the job alice~f"));
 	fixture_close(&f);
 }
 

@@ -6,7 +6,8 @@
 #include "machine/task/pod.h"
 
 static const struct pod_storage STORAGES[] = { { "data", "/srv/data" } };
-static const struct pod_settings HERE = { "here", "10.0.0.1", "u", STORAGES, 1, "/var/x/code" };
+static const struct pod_settings HERE = { "here", "10.0.0.1", "u", STORAGES, 1,
+	                                  "/var/x/code", "/var/x/results/f" };
 
 /* A pod with this container and these volumes. */
 static struct pod *read_with(const char *container, const char *volumes, struct arena *a,
@@ -134,6 +135,18 @@ TEST(test_configmap_with_code_is_a_directory_of_the_machine)
 		assert_int_equal(v->read_only, CASES[i].dir != NULL);
 		assert_true(!CASES[i].dir || !v->from.name);
 	}
+}
+
+TEST(test_volume_of_results_is_the_directory_of_the_job)
+{
+	const struct pod *p = read_with(
+	    "\"volumeMounts\":[{\"name\":\"r\",\"mountPath\":\"/w/results\"}]",
+	    "{\"name\":\"r\",\"persistentVolumeClaim\":{\"claimName\":\"rest-lit-results\"}}",
+	    &unit.a, no_err());
+	assert_non_null(p);
+	assert_int_equal(p->volume[0].kind, POD_STORAGE);
+	assert_string_equal(p->volume[0].dir, "/var/x/results/f");
+	assert_false(p->app.mount[0].read_only);
 }
 
 static const struct {

@@ -17,6 +17,7 @@ static void compose(struct job_text *t, struct options *o, const struct command_
 {
 	o->command = words;
 	o->name = o->name ?: "";
+	o->results = o->results ?: "";
 	if (compose_command(t, o, place, no_err()) < 0)
 		fail_msg("%s", err_msg(&unit.e));
 }
@@ -166,7 +167,8 @@ TEST(test_command_gets_the_share_of_its_gpus)
 		struct options o = { .ask_gpus = ROWS[i].gpus,
 			             .ask_cpus = ROWS[i].cpus,
 			             .ask_memory = ROWS[i].memory };
-		const struct command_place place = { "img", *ROWS[i].machine, ROWS[i].alone };
+		const struct command_place place = { "img", *ROWS[i].machine, ROWS[i].alone,
+			                             false };
 		for (size_t k = 0; k < ARRAY_SIZE(KEYS); k++) {
 			const char *const path[] = { "taskRoles", "main", "resourcePerInstance",
 				                     KEYS[k], NULL };
@@ -204,6 +206,7 @@ TEST(test_command_shares_of_all_gpus_fit_the_machine_together)
 		int64_t memory = ((24105 - SIZES / 2 + i % SIZES) << 20) + (i % 5) * 200000;
 		const struct command_place place = { "img",
 			                             { { { gpus, milli, memory, 0 } } },
+			                             false,
 			                             false };
 		for (int64_t each = 1; each <= gpus; each += gpus > 4 ? 3 : 1) {
 			struct options o = { .ask_gpus = each, .name = "n" };
@@ -237,6 +240,43 @@ TEST(test_command_parameters_are_those_it_uses)
 	job_text_wipe(&t);
 }
 
+TEST(test_command_asks_for_results_where_there_are_some)
+{
+	static const char *WORDS_LS[] = { "ls", NULL };
+	static const struct {
+		const char *path;
+		bool none, kept, alone;
+		const char *wanted;
+	} ROWS[] = {
+		{ "", false, true, false, "\"1\"}\n  results: true\n" },
+		{ "", false, false, false, "\"1\"}\n" },
+		{ "", true, true, false, "\"1\"}\n" },
+		{ "a\"b", false, false, false, "\"1\"}\n  results: {path: \"a\\\"b\"}\n" },
+		{ "out", false, true, true, "\"1\"}\n" }, /* run: in the current directory */
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
+		struct job_text t;
+		struct options o = { .results = ROWS[i].path,
+			             .no_results = ROWS[i].none,
+			             .name = "n" };
+		const struct command_place place = { .image = "img",
+			                             .alone = ROWS[i].alone,
+			                             .results = ROWS[i].kept };
+		compose(&t, &o, &place, WORDS_LS);
+		assert_string_equal(strstr(t.text, "PYTHONUNBUFFERED: ") + 18, ROWS[i].wanted);
+		job_text_wipe(&t);
+	}
+	struct job_text t;
+	struct options both = {
+		.command = WORDS_LS, .results = "out", .no_results = true, .name = ""
+	};
+	assert_int_equal(compose_command(&t, &both, &CLUSTER, no_err()), -1);
+	job_text_wipe(&t);
+	both.command = NULL;
+	assert_int_equal(compose_check_file(&both, no_err()), -1);
+	assert_non_null(strstr(err_msg(&unit.e), "--results is for a command after --"));
+}
+
 TEST(test_command_refuses_what_it_cannot_run)
 {
 	static const char *NONE[] = { NULL };
@@ -244,11 +284,11 @@ TEST(test_command_refuses_what_it_cannot_run)
 	const char **const rows[] = { NONE, OPTION };
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct job_text t;
-		struct options o = { .command = rows[i], .name = "" };
+		struct options o = { .command = rows[i], .name = "", .results = "" };
 		assert_int_equal(compose_command(&t, &o, &CLUSTER, no_err()), -1);
 		job_text_wipe(&t);
 	}
-	struct options o = { .ask_memory = 1, .image = "" };
+	struct options o = { .ask_memory = 1, .image = "", .results = "" };
 	assert_int_equal(compose_check_file(&o, no_err()), -1);
 	assert_non_null(strstr(err_msg(&unit.e),
 	                       "--memory is for a command after --; with a file, the "

@@ -14,6 +14,7 @@
 enum { TOLD_MAX = 4 << 20 };
 
 static char path_before[4096];
+static const char *results_name; /* of pack() */
 
 static void set_variable(const char *name, const char *value)
 {
@@ -63,7 +64,7 @@ static int pack(const char *below, struct str *told, struct code_pack *out, stru
 	static const struct code_room ROOM = { 1 << 20, 3 << 20, 50 };
 	const struct code_limits limits = { CODE_ENTRIES, 3 << 20 };
 	FREE_AUTO char *name = xasprintf("%s%s", unit_path(""), below);
-	if (directory_pack(name, &ROOM, out, warnings, e) < 0) {
+	if (directory_pack(name, results_name, &ROOM, out, warnings, e) < 0) {
 		assert_null(out->packed.p);
 		return e->http;
 	}
@@ -330,7 +331,9 @@ TEST_WITH(test_directory_names_a_file_that_changes, NULL, NULL)
 	NOTES_AUTO warnings = { 0 };
 	struct code_pack out;
 	/* Files with size 0, and bytes in them. */
-	assert_int_equal(directory_pack("/proc/self/fdinfo", &ROOM, &out, &warnings, no_err()), -1);
+	assert_int_equal(directory_pack("/proc/self/fdinfo", NULL, &ROOM, &out, &warnings,
+	                                no_err()),
+	                 -1);
 	assert_int_equal(unit.e.http, 400);
 	assert_non_null(strstr(err_msg(&unit.e),
 	                       "--code: \"0\" has changed while it was read: try again, "
@@ -361,4 +364,28 @@ TEST_WITH(test_directory_that_is_too_large_is_refused_with_its_largest_files, ma
 	shell("rm d/random; for i in $(seq 50); do echo >e$i; done");
 	assert_refused("", 413,
 	               REFUSED(": the server takes at most 50 files and directories; the "));
+}
+
+TEST_WITH(test_directory_sends_no_results, make_top, remove_top)
+{
+	static const char *const GIT[] = { "", "git init -q . && git add results && git commit -qm a" };
+	shell("mkdir -p results/old a/results; echo x >results/old/m; echo y >a/results/m; "
+	      "echo >results.txt");
+	for (size_t i = 0; i < ARRAY_SIZE(GIT); i++) {
+		STR_AUTO told = STR_INIT(TOLD_MAX);
+		STR_AUTO all = STR_INIT(TOLD_MAX);
+		NOTES_AUTO warnings = { 0 };
+		NOTES_AUTO none = { 0 };
+		struct code_pack out;
+		shell(GIT[i]);
+		results_name = "results";
+		assert_int_equal(pack("", &told, &out, &warnings, no_err()), 0);
+		results_name = NULL;
+		assert_string_equal(str_c(&told), "a/ a/results/ a/results/m results.txt");
+		assert_int_equal(warnings.n, 1); /* not one for each file */
+		assert_non_null(strstr(warnings.v[0].msg, "\"results\" is where the job has its"));
+		assert_int_equal(pack("", &all, &out, &none, no_err()), 0);
+		assert_non_null(strstr(str_c(&all), "results/old/m"));
+		assert_int_equal(none.n, 0);
+	}
 }

@@ -110,6 +110,12 @@ TEST(test_options_of_one_machine_must_agree)
 	wrong(true, ARGS(LOCAL, "--profile", "openpai"), "--profile=plain");
 	wrong(true, ARGS(LOCAL, "--profile", "restricted"), "--profile=plain");
 	wrong(true, ARGS(LOCAL, "--runtime", "configmap"), "--runtime-binary");
+	fine(true, ARGS(LOCAL, "--keep-results", "none"));
+	fine(true, ARGS(LOCAL, "--keep-results", "1MiB"));
+	fine(true, ARGS(LOCAL, "--keep-results", "20G"));
+	wrong(true, ARGS(LOCAL, "--keep-results", "10"), "--keep-results");
+	wrong(true, ARGS(LOCAL, "--keep-results", "some"), "--keep-results");
+	wrong(true, ARGS(LOCAL, "--keep-results", ""), "--keep-results");
 }
 
 TEST(test_options_of_store_and_ports_must_agree)

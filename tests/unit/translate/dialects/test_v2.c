@@ -95,6 +95,46 @@ TEST(test_code_of_extras_has_its_defaults)
 	assert_int_equal(none.job->code.sha256.n, 0);
 }
 
+TEST(test_results_of_extras_are_in_the_working_directory)
+{
+	static const struct {
+		const char *text, *path, *link;
+	} ROWS[] = {
+		{ V2("extras: {results: true}"), "/workspace/results", "results" },
+		{ V2("extras: {results: {}}"), "/workspace/results", "results" },
+		{ V2("extras: {results: {path: out-1.x_y}}"), "/workspace/out-1.x_y", "out-1.x_y" },
+		{ V2("extras: {results: {path: /srv/out/}}"), "/srv/out", "" },
+		{ CODE("}, results: {"), "/workspace/results", "" },
+		{ CODE(", path: /src}, results: {path: out"), "/src/out", "" },
+		{ CODE(", path: /src}, results: {path: /srcs"), "/srcs", "" },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
+		RUN_AUTO r = run_good(ROWS[i].text);
+		assert_true(r.job->results.wanted);
+		assert_span(r.job->results.path, ROWS[i].path);
+		assert_span(r.job->results.link, ROWS[i].link);
+	}
+	static const char *const NONE[] = { V2(""), V2("extras: {results: false}") };
+	for (size_t i = 0; i < ARRAY_SIZE(NONE); i++) {
+		RUN_AUTO r = run_good(NONE[i]);
+		assert_false(r.job->results.wanted);
+	}
+	static const struct refusal CASES[] = {
+		{ V2("extras: {results: yes please}"), "extras.results: " },
+		{ V2("extras: {results: {path: a/b}}"), "extras.results.path: a/b must be one name" },
+		{ V2("extras: {results: {path: ..}}"), "must be one name" },
+		{ V2("extras: {results: {path: ''}}"), "must be one name" },
+		{ V2("extras: {results: {path: /etc}}"), "/etc " },
+		{ V2("extras: {results: {path: /a/../b}}"), "/a/../b " },
+		{ V2("extras: {results: {to: x}}"), "extras.results" },
+		{ CODE("}, results: {path: /workspace"), "in the directory of the code" },
+		{ CODE("}, results: {path: /workspace/x"), "in the directory of the code" },
+		{ CODE(", path: /a/b}, results: {path: /a"), "in the directory of the code" },
+		{ NULL, NULL },
+	};
+	assert_all_refused(CASES);
+}
+
 TEST(test_command_has_its_placeholders_replaced)
 {
 	RUN_AUTO r = run_good(

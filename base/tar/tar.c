@@ -1,3 +1,5 @@
+/* Writes the headers of entries: an extended one (pax) with all that ustar may cut, then its own.
+ */
 #include <assert.h>
 #include <stdio.h>
 

@@ -5,9 +5,10 @@
  * the writer writes, byte for byte:
  *
  *  - an entry: an extended header with path, size and time, then a header of ustar, then the bytes;
- *  - a note, as a global extended header with a comment: how a file changed while it was read,
- *    behind the file; at the end what was left out;
- *  - zeros for padding and two blocks of zeros at the end, and nothing after them.
+ *  - a note, as a global extended header with a comment: how the file before it changed while it
+ *was read, before the next entry;
+ *  - zeros for padding, and two blocks of zeros, where other programs end;
+ *  - notes: that of the last file, and what was left out; and nothing after them.
  *
  * Paths have any bytes but NUL: relative, without empty components, `.` and `..`.
  *
@@ -40,10 +41,10 @@ enum tar_kind { TAR_FILE, TAR_DIRECTORY };
 
 struct tar_entry {
 	enum tar_kind kind;
-	const char *path;  /* borrowed */
-	bool executable;   /* TAR_FILE: mode 0755 */
-	int64_t size;      /* TAR_FILE: bytes */
-	int64_t time_ns;   /* of the last change, since 1970 */
+	const char *path; /* borrowed */
+	bool executable;  /* TAR_FILE: mode 0755 */
+	int64_t size;     /* TAR_FILE: bytes */
+	int64_t time_ns;  /* of the last change, since 1970 */
 };
 
 /* It follows the rules of paths and limits above. */
@@ -65,7 +66,7 @@ void tar_put_end(struct str *out);
 struct tar_sink {
 	int (*entry)(void *arg, const struct tar_entry *entry, struct err *e);
 	int (*data)(void *arg, struct span bytes, struct err *e); /* of the last file, in order */
-	/* What was begun is complete: each file behind its last byte, also one without bytes. */
+	/* The last file is complete, also one without bytes. */
 	int (*complete)(void *arg, struct err *e);
 	int (*note)(void *arg, const char *text, struct err *e);
 	void *arg;
@@ -103,16 +104,16 @@ enum tar_news {
  * replaced only with `force`.  Begins as zeros, except the first members.
  */
 struct tar_unpack {
-	int dir;    /* borrowed */
+	int dir; /* borrowed */
 	bool force;
 	void (*say)(void *arg, const char *path, enum tar_news news);
 	void *arg;
-	int64_t files, bytes;  /* written */
-	int64_t same;          /* that were there */
+	int64_t files, bytes;   /* written */
+	int64_t same;           /* that were there */
 	int64_t news[TAR_NEWS]; /* calls of say */
-	int64_t left_out;      /* by the server, which says so at the end; -1: it left out more than
-	                        * it could count */
-	bool ended;            /* it has said so */
+	int64_t left_out; /* by the server, which says so at the end; -1: it left out more than
+	                   * it could count */
+	bool ended;       /* it has said so */
 	/* The entry that is being written. */
 	int file, parent; /* plus 1; 0: none */
 	int64_t time_ns;

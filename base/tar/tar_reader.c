@@ -7,11 +7,11 @@ enum { HEADS = 2 * TAR_BLOCK + TAR_RECORDS + TAR_BLOCK };
 
 struct tar_reader {
 	struct tar_sink sink;
-	struct str heads; /* of the next entry or note, as far as they have come */
-	size_t need;      /* bytes of them */
-	int64_t left;     /* bytes of the last file that are to come */
-	size_t padding;   /* bytes of it, after these */
-	size_t zeros;     /* bytes of the end so far */
+	struct str heads;        /* of the next entry or note, as far as they have come */
+	size_t need;             /* bytes of them */
+	int64_t left;            /* bytes of the last file that are to come */
+	size_t padding;          /* bytes of it, after these */
+	size_t zeros;            /* bytes of the end so far */
 	int64_t entries;         /* that may follow */
 	char path[TAR_PATH + 1]; /* of the last entry; "": none */
 	bool open;               /* it is a file that is not complete */
@@ -119,6 +119,8 @@ static int tar_reader_heads(struct tar_reader *r, struct err *e)
 	bool note = head->type == TAR_GLOBAL;
 	for (size_t i = 0; i + 1 < sizeof(head->size); i++)
 		size = size << 3 | (head->size[i] & 7);
+	if (!note && r->zeros)
+		return tar_refuse(e, r->path, "goes on after its end");
 	if ((!note && head->type != TAR_EXTENDED) || size > TAR_RECORDS)
 		return tar_refuse(e, r->path, "has an entry that rest-lit does not write");
 	size_t extended = TAR_BLOCK + (size_t)size + tar_padding(size);
@@ -129,8 +131,7 @@ static int tar_reader_heads(struct tar_reader *r, struct err *e)
 		return 0;
 	}
 	head = (const struct tar_head *)(const void *)(r->heads.p + extended);
-	int rc =
-	    note ? tar_reader_note(r, records, e) : tar_reader_entry(r, records, head, e);
+	int rc = note ? tar_reader_note(r, records, e) : tar_reader_entry(r, records, head, e);
 	r->heads.n = 0;
 	r->need = TAR_BLOCK;
 	return rc;
@@ -140,7 +141,9 @@ static int tar_reader_heads(struct tar_reader *r, struct err *e)
 static ssize_t tar_reader_take(struct tar_reader *r, struct span bytes, struct err *e)
 {
 	size_t n = bytes.n;
-	bool zeros = r->zeros || r->padding || (r->heads.n == 0 && bytes.p[0] == '\0');
+	bool ends = r->zeros == 2 * TAR_BLOCK;
+	bool zeros =
+	    r->padding || (r->zeros && !ends) || (r->heads.n == 0 && bytes.p[0] == '\0' && !ends);
 	if (r->left) {
 		n = (int64_t)n < r->left ? n : (size_t)r->left;
 		r->left -= (int64_t)n;
@@ -150,8 +153,6 @@ static ssize_t tar_reader_take(struct tar_reader *r, struct span bytes, struct e
 	              : zeros    ? 2 * TAR_BLOCK - r->zeros
 	                         : r->need - r->heads.n;
 	n = n < most ? n : most;
-	if (n == 0)
-		return tar_refuse(e, r->path, "goes on after its end");
 	for (size_t i = 0; zeros && i < n; i++)
 		if (bytes.p[i])
 			return tar_refuse(e, r->path, "has other bytes than zeros for padding");
@@ -182,5 +183,6 @@ int tar_reader_feed(struct tar_reader *r, struct span bytes, struct err *e)
 
 int tar_reader_end(struct tar_reader *r, struct err *e)
 {
-	return r->zeros == 2 * TAR_BLOCK ? 0 : tar_refuse(e, r->path, "ends too early");
+	bool whole = r->zeros == 2 * TAR_BLOCK && r->heads.n == 0;
+	return whole ? 0 : tar_refuse(e, r->path, "ends too early");
 }

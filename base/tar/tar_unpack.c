@@ -71,7 +71,8 @@ static int tar_names_add(struct tar_names *names, const struct tar_entry *entry,
 	if (*file || *directory)
 		return err_set(e, 502, NULL, "the server sends \"%s\" twice", shown);
 	if (above && !*tar_names_slot(names, tar_names_hash(names, entry->path, above)))
-		return err_set(e, 502, NULL, "the server sends \"%s\" without its directory", shown);
+		return err_set(e, 502, NULL, "the server sends \"%s\" without its directory",
+		               shown);
 	if (strcmp(slash ? slash + 1 : entry->path, TAR_PART) == 0)
 		return err_set(e, 502, NULL,
 		               "\"%s\" has a name that fetch uses for incomplete files", shown);
@@ -128,8 +129,8 @@ static int tar_make_directory(int parent, const char *name, const char *path, st
 	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
 		return 0;
 	errno = ENOTDIR;
-	return tar_failed(path, "is there, but no directory of its own: remove it, or name another one",
-	                  e);
+	return tar_failed(
+	    path, "is there, but no directory of its own: remove it, or name another one", e);
 }
 
 /* Refuses a large file before it fills the disk. */
@@ -183,11 +184,10 @@ static int tar_unpack_entry(void *arg, const struct tar_entry *entry, struct err
 		(void)close(u->parent - 1); /* a directory holds no data */
 	u->parent = 1 + tar_parent(u, u->path, &name);
 	if (!u->parent)
-		return tar_failed(u->path, "cannot be written: its directory is a link, or not there",
-		                  e);
-	return entry->kind == TAR_DIRECTORY
-	           ? tar_make_directory(u->parent - 1, name, u->path, e)
-	           : tar_begin_file(u, name, entry, e);
+		return tar_failed(u->path,
+		                  "cannot be written: its directory is a link, or not there", e);
+	return entry->kind == TAR_DIRECTORY ? tar_make_directory(u->parent - 1, name, u->path, e)
+	                                    : tar_begin_file(u, name, entry, e);
 }
 
 static int tar_unpack_data(void *arg, struct span bytes, struct err *e)

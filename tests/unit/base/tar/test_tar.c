@@ -16,7 +16,8 @@
 
 enum { ARCHIVE_MAX = 4 << 20, BLOCK = 512, LIMIT = 100 };
 
-/* ---- a directory to unpack into, beside one that must stay ------------------------------------ */
+/* ---- a directory to unpack into, beside one that must stay ------------------------------------
+ */
 
 struct yard {
 	char top[32];
@@ -52,7 +53,7 @@ static void yard_end(const struct yard *p)
 
 /* Unpacks in pieces of this size. */
 static int yard_unpack(const struct yard *p, struct tar_unpack *u, struct span tar, size_t piece,
-                        struct err *e)
+                       struct err *e)
 {
 	u->dir = p->dir;
 	struct tar_reader *r = tar_reader_new(tar_unpack_sink(u), LIMIT);
@@ -86,8 +87,8 @@ static void put_directory(struct str *out, const char *path)
 
 static void put_end(struct str *out)
 {
-	tar_put_note(out, "end 0");
 	tar_put_end(out);
+	tar_put_note(out, "end 0");
 }
 
 static void read_back(int dir, const char *path, const char *text)
@@ -111,8 +112,9 @@ TEST(test_files_of_any_names_come_back_whole)
 	}
 	put_file(&tar, "empty", "");
 	put_file(&tar, ODD, "odd");
-	str_puts(&deep, "/a name of more than a hundred bytes, which the header of ustar does not hold, "
-	                "and so the extended header does");
+	str_puts(&deep,
+	         "/a name of more than a hundred bytes, which the header of ustar does not hold, "
+	         "and so the extended header does");
 	put_file(&tar, str_c(&deep), "deep");
 	tar_put_entry(&tar, &(struct tar_entry){ TAR_FILE, "run", true, BLOCK, 3000000007 });
 	for (size_t i = 0; i < BLOCK; i++)
@@ -181,18 +183,19 @@ TEST(test_an_archive_that_is_cut_off_leaves_whole_files_only)
 	yard_end(&p);
 }
 
-/* ---- lies ------------------------------------------------------------------------------------- */
+/* ---- lies -------------------------------------------------------------------------------------
+ */
 
 /* An entry, as another program could write it. */
 struct lie {
-	const char *what;  /* for messages */
-	const char *path;  /* in the extended header */
-	size_t path_n;     /* 0: as long as the text */
-	const char *size;  /* there; NULL: that of the text */
-	const char *time;  /* NULL: 1.5 s */
-	char type;         /* 0: a file */
-	const char *text;  /* the content */
-	const char *name;  /* of the header of ustar; NULL: the path */
+	const char *what;      /* for messages */
+	const char *path;      /* in the extended header */
+	size_t path_n;         /* 0: as long as the text */
+	const char *size;      /* there; NULL: that of the text */
+	const char *time;      /* NULL: 1.5 s */
+	char type;             /* 0: a file */
+	const char *text;      /* the content */
+	const char *name;      /* of the header of ustar; NULL: the path */
 	const char *head_size; /* octal; NULL: that of the text */
 	const char *target;
 	bool false_sum, no_extended, dirty;
@@ -275,10 +278,10 @@ static void put_lie(struct str *out, const struct lie *l)
 		put_end(out);
 }
 
-#define TEN(a)     a a a a a a a a a a
-#define LONG_NAME  TEN("0123456789012345678901234") "012345" /* 256 */
-#define DEEP_64    TEN("d/d/d/d/d/d/") "d/d/d/d"
-#define PATH_4100  TEN(TEN("0123456789/0123456789/0123456789/01234567/"))
+#define TEN(a)    a a a a a a a a a a
+#define LONG_NAME TEN("0123456789012345678901234") "012345" /* 256 */
+#define DEEP_64   TEN("d/d/d/d/d/d/") "d/d/d/d"
+#define PATH_4100 TEN(TEN("0123456789/0123456789/0123456789/01234567/"))
 
 static const struct lie LIES[] = {
 	{ "an honest entry", "a", .text = "x", .taken = true },
@@ -312,11 +315,15 @@ static const struct lie LIES[] = {
 	{ "a contiguous file", "n", .type = '7', .text = "x" },
 	{ "a GNU long name", "././@LongLink", .type = 'L', .text = "../x" },
 	{ "a sparse file", "n", .type = 'S', .text = "x" },
-	{ "a file below a link that is here", "out/x", .text = "x", .directory = "out", .link = "out" },
-	{ "the same with --force", "out/x", .text = "x", .directory = "out", .link = "out", .force = true },
-	{ "a link as the name that incomplete files have", "a", .text = "x", .link = TAR_PART, .taken = true },
+	{ "a file below a link that is here", "out/x", .text = "x", .directory = "out",
+	  .link = "out" },
+	{ "the same with --force", "out/x", .text = "x", .directory = "out", .link = "out",
+	  .force = true },
+	{ "a link as the name that incomplete files have", "a", .text = "x", .link = TAR_PART,
+	  .taken = true },
 	{ "a link in place of the file", "out", .text = "x", .link = "out", .taken = true },
-	{ "the same with --force", "out", .text = "x", .link = "out", .force = true, .taken = true },
+	{ "the same with --force", "out", .text = "x", .link = "out", .force = true,
+	  .taken = true },
 	{ "the name of incomplete files", TAR_PART, .text = "x" },
 	{ "without its directory", "a/x", .text = "x" },
 	{ "a file twice", "a", .text = "x", .file = "a", .force = true },
@@ -330,9 +337,12 @@ static const struct lie LIES[] = {
 	{ "a size beyond 64 bits", "a", .size = "99999999999999999999", .text = "x" },
 	{ "a size in octal with other digits", "a", .head_size = "0000000000x", .text = "x" },
 	{ "two sizes", "a", .size = "3", .text = "x" },
-	{ "a size of all disks", "a", .size = "9000000000000000000", .head_size = "00000000000", .text = "x" },
-	{ "less bytes than announced", "a", .size = "5", .head_size = "00000000005", .text = "abc", .no_end = true },
-	{ "more bytes than announced", "a", .text = "x", .behind = "more bytes than there is a name for" },
+	{ "a size of all disks", "a", .size = "9000000000000000000", .head_size = "00000000000",
+	  .text = "x" },
+	{ "less bytes than announced", "a", .size = "5", .head_size = "00000000005", .text = "abc",
+	  .no_end = true },
+	{ "more bytes than announced", "a", .text = "x",
+	  .behind = "more bytes than there is a name for" },
 	{ "a time before 1970", "a", .time = "-5.000000000", .text = "x" },
 	{ "a time without end", "a", .time = "99999999999.000000000", .text = "x" },
 	{ "a time with too many digits", "a", .time = "1.5000000000", .text = "x" },
@@ -353,12 +363,12 @@ TEST(test_a_server_that_lies_writes_nothing_outside_the_directory)
 		FD_AUTO kept = openat(p.fd, "outside/kept", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 		assert_int_equal(fd_write_all(kept, SPAN("kept")), 0);
 		if (l->link)
-			assert_return_code(
-			    symlinkat(strcmp(l->path, l->link) == 0 || strcmp(l->link, TAR_PART) == 0
-			                  ? "../outside/kept"
-			                  : "../outside",
-			              p.dir, l->link),
-			    errno);
+			assert_return_code(symlinkat(strcmp(l->path, l->link) == 0 ||
+			                                     strcmp(l->link, TAR_PART) == 0
+			                                 ? "../outside/kept"
+			                                 : "../outside",
+			                             p.dir, l->link),
+			                   errno);
 		put_lie(&tar, l);
 		int rc = yard_unpack(&p, &u, str_view(&tar), 1000, &e);
 		if (rc != (l->taken ? 0 : -1))
@@ -375,12 +385,21 @@ TEST(test_a_server_that_lies_writes_nothing_outside_the_directory)
 TEST(test_notes_and_ends_are_as_the_server_writes_them)
 {
 	static const struct {
-		const char *notes[3]; /* "!": two blocks of zeros; "?": other bytes */
+		const char *notes[3]; /* "!": two blocks of zeros, "?": other bytes, "+": a file */
 	} BAD[] = {
-		{ { "end 0", "end 0", "!" } }, { { "end", "!" } },        { { "end -2", "!" } },
-		{ { "melted", "end 0", "!" } }, { { "end 0", "grew", "!" } }, { { "!" } },
-		{ { "end 0" } },                { { "end 0", "!", "!" } },   { { "end 0", "!", "?" } },
-		{ { "end 0", "?" } },           { { "end 0", "!", "grew" } },
+		{ { "!", "end 0", "end 0" } },
+		{ { "!", "end" } },
+		{ { "!", "end -2" } },
+		{ { "!", "melted", "end 0" } },
+		{ { "!", "end 0", "grew" } },
+		{ { "!" } },
+		{ { "end 0" } },
+		{ { "!", "!", "end 0" } },
+		{ { "!", "end 0", "?" } },
+		{ { "!", "end 0", "!" } },
+		{ { "!", "+", "end 0" } },
+		{ { "!", "end 0", "+" } },
+		{ { "?", "!", "end 0" } },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++) {
 		ERR_AUTO e = { 0 };
@@ -391,6 +410,8 @@ TEST(test_notes_and_ends_are_as_the_server_writes_them)
 		for (size_t k = 0; k < 3 && BAD[i].notes[k]; k++) {
 			if (strcmp(BAD[i].notes[k], "!") == 0)
 				tar_put_end(&tar);
+			else if (strcmp(BAD[i].notes[k], "+") == 0)
+				put_file(&tar, "b", "x");
 			else if (strcmp(BAD[i].notes[k], "?") == 0)
 				str_puts(&tar, "other bytes");
 			else

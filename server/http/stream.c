@@ -254,7 +254,7 @@ struct stream *stream_open(struct request *r, int status, const char *type,
 	r->reply.type = type;
 	uint64_t length = r->reply.length ? (uint64_t)r->reply.length : MHD_SIZE_UNKNOWN;
 	size_t block = r->reply.length ? PIPE_BLOCK : BLOCK; /* chunks use the pool instead */
-	if (head) { /* MHD never calls stream_read */
+	if (head) {                                          /* MHD never calls stream_read */
 		answer_with(
 		    r, MHD_create_response_from_callback(length, block, stream_read, NULL, NULL));
 		return NULL;

@@ -129,7 +129,7 @@ struct options {
 	const char *image, *results;
 	bool no_results;
 	const char *code, *directory, *sort, *since;
-	bool fetches_code, yes, watch, hand_back;
+	bool fetches_code, list, force, yes, watch, hand_back;
 	int64_t tail;
 	struct option_list mount, set, env, secret, tag, sweep;
 	int64_t patience_s, timeout_s, max_logs, max_line, limit;

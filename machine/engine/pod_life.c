@@ -229,9 +229,9 @@ static void pod_start_files(const struct engine_pod *p, struct arena *a, struct 
 	for (size_t i = 0; i < e->set.n_mounts; i++)
 		mount[set->box.mounts_n++] = e->set.mounts[i];
 	if (e->shows_cwd && e->set.results && results_wanted(p->spec))
-		mount[set->box.mounts_n++] = (struct sandbox_mount){
-			.source = e->set.results, .path = e->set.results, .writable = true
-		};
+		mount[set->box.mounts_n++] = (struct sandbox_mount){ .source = e->set.results,
+			                                             .path = e->set.results,
+			                                             .writable = true };
 	set->box.mounts = mount;
 	set->env = gpu_env(gpus, n, e->sandbox, a);
 }

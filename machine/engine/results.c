@@ -150,7 +150,7 @@ static void results_bound(struct engine *e)
 	for (const char *uid; n < RESULT_JOBS_MAX && (uid = dir_next(all)) != NULL;) {
 		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 		const struct engine_job *job = engine_find(e, span_of(uid));
-		bool ended = job && job->label && !job->queued;
+		bool ended = job && job->name && job->label && !job->queued;
 		struct span label = span_of(ended ? job->label : "");
 		const char *user = arena_dup(&a, span_next(&label, '~'));
 		(void)pthread_mutex_unlock(&e->lock);
@@ -218,10 +218,11 @@ void results_set_orphans_aside(struct engine *e)
 		    renameat2(e->results_dir, from, e->results_dir, to, RENAME_NOREPLACE) == 0;
 		const char *logs = arena_printf(&a, "%s/logs/%s", e->set.dir, uid);
 		const char *label = known ? job->label : owner_read(logs, &a, &of);
-		const char *sentence = arena_printf(
-		    &a, "the database %s the job %s: its results are %s results/%s%s",
-		    known ? "has again" : "lacks", label ?: "unknown", moved ? "now in" : "still in",
-		    moved ? to : from, moved ? "" : ", because the name that they should have is used");
+		const char *sentence =
+		    arena_printf(&a, "the database %s the job %s: its results are %s results/%s%s",
+		                 known ? "has again" : "lacks", label ?: "unknown",
+		                 moved ? "now in" : "still in", moved ? to : from,
+		                 moved ? "" : ", because the name that they should have is used");
 		(void)aside_note(e->set.dir, sentence); /* each one is in the server's log */
 		engine_notice(e, ENGINE_WARNING, "%s", sentence);
 	}

@@ -51,8 +51,8 @@ struct pod_volume {
 	enum pod_volume_kind kind;
 	int64_t size;    /* POD_MEMORY: limit in bytes; 0: none */
 	const char *dir; /* POD_STORAGE */
-	/* POD_STORAGE: its name in the facts file, or RESULTS_CLAIM; NULL: the archive with the code
-	 * of the job */
+	/* POD_STORAGE: its name in the facts file, or RESULTS_CLAIM; NULL: the archive with the
+	 * code of the job */
 	const char *storage;
 	bool read_only; /* POD_STORAGE: of the volume itself */
 	struct pod_source from;

@@ -213,8 +213,8 @@ static bool task_is_results(const struct pod_volume *v)
 	return v->storage && strcmp(v->storage, RESULTS_CLAIM) == 0;
 }
 
-/* A mount of a container.  Without a sandbox, PAI_RESULTS_DIR tells where results are, and other mounts of a volume than the first are
- * links. */
+/* A mount of a container.  Without a sandbox, PAI_RESULTS_DIR tells where results are, and other
+ * mounts of a volume than the first are links. */
 static int task_mount(struct task_making *m, const struct pod_mount *mount)
 {
 	const struct pod_volume *v = mount->volume;
@@ -322,8 +322,7 @@ static int task_environment(struct task_making *m, const struct pod_container *c
 	words_set_all(w, app ? m->s->env : NULL);
 	for (size_t i = 0; i < m->p->n_volumes && !m->s->sandbox; i++)
 		if (task_is_results(&m->p->volume[i]))
-			words_set(w,
-			          arena_printf(m->a, "PAI_RESULTS_DIR=%s", m->p->volume[i].dir));
+			words_set(w, arena_printf(m->a, "PAI_RESULTS_DIR=%s", m->p->volume[i].dir));
 	/* task_kill_leftovers finds processes by this variable. */
 	words_set(w, arena_printf(m->a, "FC_POD_UID=%s", m->p->uid));
 	return 0;

@@ -373,8 +373,8 @@ static void run_link_results(struct run_command *r, const struct environment *en
 	if (!dir || !name || !*name || strchr(name, '/') || symlink(dir, name) == 0)
 		return;
 	const char *why = strerror(errno);
-	bool same = stat(name, &is) == 0 && stat(dir, &wanted) == 0 &&
-	            is.st_dev == wanted.st_dev && is.st_ino == wanted.st_ino;
+	bool same = stat(name, &is) == 0 && stat(dir, &wanted) == 0 && is.st_dev == wanted.st_dev &&
+	            is.st_ino == wanted.st_ino;
 	if (!same)
 		notes_add(&r->logs.notes, NOWHERE,
 		          "results: there can be no link `%s` in the working directory (%s); what "

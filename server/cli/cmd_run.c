@@ -97,8 +97,9 @@ static const char *const *run_environment(struct options *o, const char *results
 	return out;
 }
 
-/* Results are in `results`, or --results PATH, of the current directory, as those of a job of submit.
- * A command finds it, unless --no-results; that of a file is made for a job that asks for it. */
+/* Results are in `results`, or --results PATH, of the current directory, as those of a job of
+ * submit. A command finds it, unless --no-results; that of a file is made for a job that asks for
+ * it. */
 static void run_prepare_results(struct run *r, struct options *o)
 {
 	const char *name = o->results[0] ? o->results : "results";

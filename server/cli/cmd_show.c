@@ -108,7 +108,8 @@ static int show_print(struct remote *r, struct span detail, const char *job, str
 	put_images(&out, detail);
 	put_code(&out, r, job);
 	if (span_is(scan_path(detail, "jobStatus", "resultsDeleted"), "true"))
-		str_puts(&out, "  results:  deleted, to make room for newer ones (--keep-results)\n");
+		str_puts(&out,
+		         "  results:  deleted, to make room for newer ones (--keep-results)\n");
 	table_begin(&t, HEADS, N_HEADS);
 	t.states = p.colour ? STATE : 0;
 	for (struct task_walk w = progress_tasks(detail); progress_next_task(&w);) {

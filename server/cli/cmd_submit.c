@@ -309,15 +309,13 @@ static int submit_keeps_results(struct remote *r, struct span machine, struct er
 	struct span json;
 	struct span one;
 	bool kept = span_is(scan_get(machine, "results"), "true");
-	if (!machine.n &&
-	    remote_get(r, "/api/v2/storages?default=true", &reply, &json, e) < 0)
+	if (!machine.n && remote_get(r, "/api/v2/storages?default=true", &reply, &json, e) < 0)
 		return -1;
 	struct scan all = scan_begin(machine.n ? SPAN("[]") : scan_get(json, "storages"));
 	while (scan_item(&all, &one))
 		kept |= span_is(scan_get(one, "readOnly"), "false");
 	if (!kept && !r->o->results[0] && !r->o->no_results)
-		(void)fprintf(stderr,
-		              "rest-lit: the job has no directory for results: %s\n",
+		(void)fprintf(stderr, "rest-lit: the job has no directory for results: %s\n",
 		              machine.n ? "the server keeps none"
 		                        : "you have no default storage that jobs can write to");
 	return kept;

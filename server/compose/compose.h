@@ -124,10 +124,10 @@ struct code_pack {
 
 /*
  * Packs a directory (docs/CODE.md has the rules): in a git repository the files that git lists,
- * else all; without those of .rest-litignore, and without the entry `results` (NULL: there is none),
- * where tasks find the results.  Runs git.  Twice the same files give the same
- * hash.  Files that may be secrets are left out with a warning.  -1 and *e (400 with all mistakes;
- * 413: there is more than room, with the largest files).
+ * else all; without those of .rest-litignore, and without the entry `results` (NULL: there is
+ * none), where tasks find the results.  Runs git.  Twice the same files give the same hash.  Files
+ * that may be secrets are left out with a warning.  -1 and *e (400 with all mistakes; 413: there is
+ * more than room, with the largest files).
  */
 int directory_pack(const char *name, const char *results, const struct code_room *room,
                    struct code_pack *out, struct notes *warnings, struct err *e);

@@ -155,7 +155,8 @@ static bool directory_in_environment(struct directory *d, const char *name, enum
 	}
 }
 
-/* Returns true if it is, or is in, what tasks find as their results.  The first one gives a note. */
+/* Returns true if it is, or is in, what tasks find as their results.  The first one gives a note.
+ */
 static bool directory_in_results(struct directory *d, struct span path)
 {
 	if (!d->results || !span_is(span_to(path, span_chr(path, '/')), d->results))
@@ -463,9 +464,7 @@ static int directory_pack_files(struct directory *d, const struct code_room *roo
 int directory_pack(const char *name, const char *results, const struct code_room *room,
                    struct code_pack *out, struct notes *warnings, struct err *e)
 {
-	struct directory d = {
-		.name = name, .results = results, .warnings = warnings, .e = e
-	};
+	struct directory d = { .name = name, .results = results, .warnings = warnings, .e = e };
 	*out = (struct code_pack){ .changed = false };
 	d.fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int rc = d.fd < 0 ? err_set(e, 400, NULL, "--code %s: %m", name)

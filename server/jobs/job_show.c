@@ -101,9 +101,8 @@ static void job_look_show(struct request *r, const struct job_entry *job, struct
 	shown.attempt = l->earlier;
 	if (job->completed_ms >= 0 && r->loop->server->engine) {
 		const char *dir;
-		shown.results_deleted =
-		    engine_results(r->loop->server->engine, span_of(job->uid), &r->arena, &dir) ==
-		    RESULTS_DELETED;
+		shown.results_deleted = engine_results(r->loop->server->engine, span_of(job->uid),
+		                                       &r->arena, &dir) == RESULTS_DELETED;
 	}
 	shown.why.event = n ? job_waiting(&shown, v, n, &r->arena) : NULL;
 	r->reply.body.max = BODY_LARGE;

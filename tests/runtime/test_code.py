@@ -67,6 +67,18 @@ def test_jobs_without_code_touch_nothing():
         check("the directory is as it was", root.read(f"{DIR}/mine") == b"x")
 
 
+def test_results_in_the_directory_stay():
+    """On one machine they are mounted there when init begins, also with those of earlier tries."""
+    for where, kept in ((f"{DIR}/results", True), (f"{DIR}/deep/results", False), ("/elsewhere/results", False), (DIR, False)):
+        with root_with(*archive(FILES), PAI_RESULTS_DIR=where) as root:
+            root.write(f"{DIR}/results/of/1", "x")
+            root.write(f"{DIR}/old", "x")
+            equal("init", init(root).returncode, 0)
+            equal(f"{where}: results", os.path.exists(root.at(f"{DIR}/results/of/1")), kept)
+            equal(f"{where}: the rest", os.path.exists(root.at(f"{DIR}/old")), False)
+            equal(f"{where}: the code", root.read(f"{DIR}/data.bin"), FILES["data.bin"])
+
+
 def fails(name, root, code, *says, **more):
     with root:
         done = init(root, **more)
@@ -114,6 +126,6 @@ def test_settings_of_code_are_checked():
         check("without the volume", done.returncode == 1 and b"cannot be opened: No such file" in done.stderr, done)
 
 
-tests(test_code_is_unpacked_for_every_user, test_jobs_without_code_touch_nothing,
+tests(test_code_is_unpacked_for_every_user, test_jobs_without_code_touch_nothing, test_results_in_the_directory_stay,
       test_damaged_code_is_never_tried_again, test_disk_trouble_is_tried_again, test_settings_of_code_are_checked)
 finish()

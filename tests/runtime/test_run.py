@@ -323,6 +323,26 @@ def test_home_that_the_command_makes_is_kept():
         equal("HOME that is not there yet", p.run("run").stdout.decode(), home + "\n")
 
 
+def test_working_directory_gets_a_link_to_the_results():
+    """Unless something has the name, which stays; runtime.log says so, unless it leads to the results."""
+    with tempfile.TemporaryDirectory() as results:
+        for made, says in ((None, b""), ("link", b""), ("directory", b"there can be no link `results`"), ("read-only", b"what is written to")):
+            with tempfile.TemporaryDirectory() as here, Pod('echo x >"$PAI_RESULTS_DIR/x"; cat results/x || true', PAI_RESULTS_DIR=results,
+                                                            PAI_RESULTS_LINK="results") as p:
+                if made == "link":
+                    os.symlink(results, os.path.join(here, "results"))
+                elif made == "directory":
+                    os.mkdir(os.path.join(here, "results"))
+                elif made == "read-only":
+                    p.env["PAI_RESULTS_LINK"] = "results" + 300 * "x"  # root can write anywhere
+                r = p.run("run", cwd=here)
+                equal(f"results, {made}: the file", (r.returncode, r.stdout), (0, b"x\n" if not says else b""))
+                check(f"results, {made}: runtime.log", says in p.runtime_log() and (says or b"results:" not in p.runtime_log()), p.runtime_log())
+        for name in ("", "a/b"):
+            with tempfile.TemporaryDirectory() as here, Pod("ls -A", PAI_RESULTS_DIR=results, PAI_RESULTS_LINK=name) as p:
+                equal(f"results, {name!r}: no link", p.run("run", cwd=here).stdout, b"")
+
+
 def test_environment_of_4000_variables_is_passed():
     text = b"".join(b"PAI_PORT_LIST_worker_%d_ssh=%d\0" % (i, i) for i in range(4000))
     with Pod("env | grep -c PAI_PORT", environ=text) as p:

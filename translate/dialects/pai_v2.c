@@ -244,13 +244,12 @@ static void pai_v2_read_results(struct parse_context *r)
 		               : "must be one name of letters, digits, `-`, `_` and `.` (in the "
 		                 "working directory), or an absolute path";
 		results->link = code->sha256.n ? SPAN("") : given;
-		results->path =
-		    span_of(arena_printf(r->a, "%.*s/%.*s", (int)code->path.n, code->path.p,
-		                         (int)given.n, given.p));
+		results->path = span_of(arena_printf(r->a, "%.*s/%.*s", (int)code->path.n,
+		                                     code->path.p, (int)given.n, given.p));
 	} else if (code->sha256.n && (names_path_within(results->path, code->path) ||
 	                              names_path_within(code->path, results->path))) {
 		problem = "is in the directory of the code, or contains it: write one name, "
-		          "without `/`";
+			  "without `/`";
 	}
 	problem = problem ?: names_mount_path_problem(results->path);
 	if (results->wanted && problem)

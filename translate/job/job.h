@@ -154,8 +154,8 @@ struct job {
 		bool changed;
 		struct place where;
 	} code;
-	/* extras.results: a directory that outlives the tasks, mounted at `path`.  link: its name in
-	 * the working directory, which is that of the image; "": none is needed. */
+	/* extras.results: a directory that outlives the tasks, mounted at `path`.  link: its name
+	 * in the working directory, which is that of the image; "": none is needed. */
 	struct job_results {
 		bool wanted;
 		struct span path, link;

@@ -70,7 +70,7 @@ struct settings {
 	int64_t port_start, port_end;    /* ports are taken from start <= p < end */
 	bool priority_class;             /* make a PriorityClass per job */
 	enum results_place results;
-	bool fetch_code;                 /* v1: copy codeDir from HDFS before the command */
+	bool fetch_code;        /* v1: copy codeDir from HDFS before the command */
 	size_t max_command;     /* bytes of USER_CMD after escaping: 131071 less "USER_CMD=" */
 	size_t max_rendered;    /* bytes of all commands after rendering: 1 MiB */
 	size_t max_object;      /* bytes of one object: 1408 KiB, see max-object */

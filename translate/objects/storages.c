@@ -52,8 +52,8 @@ static int add_mount(struct scope *s, struct mount *v, const struct storage_fact
 	return 0;
 }
 
-/* The mount of extras.results: of the machine's directory, or of one in a storage, where all jobs of
- * a user are side by side. */
+/* The mount of extras.results: of the machine's directory, or of one in a storage, where all jobs
+ * of a user are side by side. */
 static int results_resolve(struct scope *s, struct mount *v, struct err *e)
 {
 	static const struct storage_fact MACHINE = {
@@ -82,8 +82,8 @@ static int results_resolve(struct scope *s, struct mount *v, struct err *e)
 	struct mount *m = &v[s->n_mounts - 1];
 	m->results = true;
 	if (f != &MACHINE)
-		m->sub_path = arena_printf(s->a, "%s%s" RESULTS_CLAIM "/%s/%.*s",
-		                           m->sub_path ?: "", m->sub_path ? "/" : "", s->job->user,
+		m->sub_path = arena_printf(s->a, "%s%s" RESULTS_CLAIM "/%s/%.*s", m->sub_path ?: "",
+		                           m->sub_path ? "/" : "", s->job->user,
 		                           (int)s->job->name.n, s->job->name.p);
 	return 0;
 }
@@ -92,8 +92,8 @@ int storages_resolve(struct scope *s, struct err *e)
 {
 	const struct facts *facts = s->facts;
 	bool defaults = s->job->storages_default;
-	struct mount *v = ARENA_NEW(s->a, struct mount,
-	                            1 + (defaults ? facts->n_storages : s->job->n_storages));
+	struct mount *v =
+	    ARENA_NEW(s->a, struct mount, 1 + (defaults ? facts->n_storages : s->job->n_storages));
 	s->mounts = v;
 	for (size_t i = 0; defaults && i < facts->n_storages; i++) {
 		if (facts->storages[i].is_default &&

@@ -13,7 +13,7 @@
 #include "translate/job/names.h"
 #include "translate/render/bindings.h"
 
-enum { OVERLAYS_PER_TEMPLATE = 16 };
+enum { OVERLAYS_PER_TEMPLATE = 20 };
 
 struct compiled_template {
 	const struct node *base;

@@ -294,8 +294,7 @@ static struct engine_job *keep_results(struct fixture *f, const char *uid, const
 	assert_int_equal(mkdir(dir, 0700), 0);
 	assert_int_equal(mkdir(arena_printf(&f->arena, "%s/a", dir), 0700), 0);
 	assert_int_equal(symlink("/", arena_printf(&f->arena, "%s/a/root", dir)), 0);
-	FD_AUTO fd =
-	    open(arena_printf(&f->arena, "%s/a/file", dir), O_WRONLY | O_CREAT, 0600);
+	FD_AUTO fd = open(arena_printf(&f->arena, "%s/a/file", dir), O_WRONLY | O_CREAT, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(posix_fallocate(fd, 0, (off_t)bytes), 0);
 	if (ended_s == 0)

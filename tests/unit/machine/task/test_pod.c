@@ -6,7 +6,7 @@
 #include "machine/task/pod.h"
 
 static const struct pod_storage STORAGES[] = { { "data", "/srv/data" } };
-static const struct pod_settings HERE = { "here", "10.0.0.1", "u", STORAGES, 1,
+static const struct pod_settings HERE = { "here",        "10.0.0.1",        "u", STORAGES, 1,
 	                                  "/var/x/code", "/var/x/results/f" };
 
 /* A pod with this container and these volumes. */

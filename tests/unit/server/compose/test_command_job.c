@@ -204,10 +204,9 @@ TEST(test_command_shares_of_all_gpus_fit_the_machine_together)
 		int64_t gpus = 1 + i % GPUS;
 		int64_t milli = sizes ? 16000 : (1 + i / GPUS) * 1000 - (i % 3) * 250;
 		int64_t memory = ((24105 - SIZES / 2 + i % SIZES) << 20) + (i % 5) * 200000;
-		const struct command_place place = { "img",
-			                             { { { gpus, milli, memory, 0 } } },
-			                             false,
-			                             false };
+		const struct command_place place = {
+			"img", { { { gpus, milli, memory, 0 } } }, false, false
+		};
 		for (int64_t each = 1; each <= gpus; each += gpus > 4 ? 3 : 1) {
 			struct options o = { .ask_gpus = each, .name = "n" };
 			int64_t jobs = gpus / each;

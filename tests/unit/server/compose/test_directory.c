@@ -331,9 +331,8 @@ TEST_WITH(test_directory_names_a_file_that_changes, NULL, NULL)
 	NOTES_AUTO warnings = { 0 };
 	struct code_pack out;
 	/* Files with size 0, and bytes in them. */
-	assert_int_equal(directory_pack("/proc/self/fdinfo", NULL, &ROOM, &out, &warnings,
-	                                no_err()),
-	                 -1);
+	assert_int_equal(
+	    directory_pack("/proc/self/fdinfo", NULL, &ROOM, &out, &warnings, no_err()), -1);
 	assert_int_equal(unit.e.http, 400);
 	assert_non_null(strstr(err_msg(&unit.e),
 	                       "--code: \"0\" has changed while it was read: try again, "
@@ -368,7 +367,8 @@ TEST_WITH(test_directory_that_is_too_large_is_refused_with_its_largest_files, ma
 
 TEST_WITH(test_directory_sends_no_results, make_top, remove_top)
 {
-	static const char *const GIT[] = { "", "git init -q . && git add results && git commit -qm a" };
+	static const char *const GIT[] = { "",
+		                           "git init -q . && git add results && git commit -qm a" };
 	shell("mkdir -p results/old a/results; echo x >results/old/m; echo y >a/results/m; "
 	      "echo >results.txt");
 	for (size_t i = 0; i < ARRAY_SIZE(GIT); i++) {

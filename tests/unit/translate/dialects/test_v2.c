@@ -121,7 +121,8 @@ TEST(test_results_of_extras_are_in_the_working_directory)
 	}
 	static const struct refusal CASES[] = {
 		{ V2("extras: {results: yes please}"), "extras.results: " },
-		{ V2("extras: {results: {path: a/b}}"), "extras.results.path: a/b must be one name" },
+		{ V2("extras: {results: {path: a/b}}"),
+		  "extras.results.path: a/b must be one name" },
 		{ V2("extras: {results: {path: ..}}"), "must be one name" },
 		{ V2("extras: {results: {path: ''}}"), "must be one name" },
 		{ V2("extras: {results: {path: /etc}}"), "/etc " },

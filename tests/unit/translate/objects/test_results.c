@@ -42,9 +42,10 @@ static const char *results_claim(json_t *framework)
 TEST(test_results_of_one_machine_are_a_claim_of_their_own)
 {
 	BENCH(b, give_results, RESULTS_ON_MACHINE);
-	b.job.code = (struct job_code){ .sha256 = SPAN("0123456789abcdef0123456789abcdef0123456789ab"
-		                                       "cdef0123456789abcdef"),
-		                        .path = SPAN("/src") };
+	b.job.code =
+	    (struct job_code){ .sha256 = SPAN("0123456789abcdef0123456789abcdef0123456789ab"
+		                              "cdef0123456789abcdef"),
+		               .path = SPAN("/src") };
 	OBJECT_AUTO *f = built_object(&b, 0);
 	assert_string_equal(results_claim(f), "rest-lit-results");
 	assert_null(json_object_get(results_mount(f), "subPath"));
@@ -59,7 +60,8 @@ TEST(test_results_of_a_cluster_are_in_the_first_default_storage_to_write_to)
 	BENCH(b, give_results, RESULTS_IN_STORAGE);
 	OBJECT_AUTO *f = built_object(&b, 0);
 	assert_string_equal(results_claim(f), "nfs");
-	FREE_AUTO char *want = xasprintf("rest-lit-results/alice/%.*s", (int)b.job.name.n, b.job.name.p);
+	FREE_AUTO char *want =
+	    xasprintf("rest-lit-results/alice/%.*s", (int)b.job.name.n, b.job.name.p);
 	assert_text(results_mount(f), "subPath", want);
 	/* One that is mounted, too, has one volume; one of a user's own is that of the user. */
 	BENCH(own, give_results, RESULTS_IN_STORAGE);

@@ -1,5 +1,6 @@
 /* Reads an archive piece by piece: what is not what tar.c writes for the same entry is refused. */
 #include <stdlib.h>
+#include <sys/types.h>
 
 #include "base/tar/tar_internal.h"
 

@@ -285,16 +285,18 @@ static struct span results_item(struct span list, const char *key, struct span t
 	return (struct span){ NULL, 0 };
 }
 
-/* On a cluster: says where the results are. */
-static void results_elsewhere(struct request *r, const struct job_entry *job, struct span doc)
+/* On a cluster: says where the results are; the cache does not have the volumes of pods. */
+static void results_elsewhere(void *arg, const struct store_reply *reply)
 {
+	struct request *r = arg;
 	struct span role;
 	struct span container;
-	struct scan roles = scan_begin(scan_path(doc, "spec", "taskRoles"));
+	bool good = reply->outcome == STORE_OK && scan_valid(reply->body, SCAN_DEPTH_MAX);
+	struct scan roles =
+	    scan_begin(good ? scan_path(reply->body, "spec", "taskRoles") : SPAN("[]"));
 	bool any = scan_item(&roles, &role);
 	struct span pod = any ? scan_path(role, "task", "pod", "spec") : role;
 	struct scan containers = scan_begin(any ? scan_get(pod, "containers") : SPAN("[]"));
-	(void)job;
 	while (scan_item(&containers, &container)) {
 		struct span mount = results_item(scan_get(container, "volumeMounts"), "subPath",
 		                                 SPAN(RESULTS_CLAIM "/"), true, &r->arena);
@@ -313,12 +315,20 @@ static void results_elsewhere(struct request *r, const struct job_entry *job, st
 		                           (int)claim.n, claim.p, (int)path.n, path.p));
 		return;
 	}
-	answer_refuse(r, NO_RESULTS, "this job has no results (extras.results)");
+	if (good)
+		answer_refuse(r, NO_RESULTS, "this job has no results (extras.results)");
+	else
+		answer_refuse(r, UNAVAILABLE, "the API server does not answer; try again");
 }
 
 static void results_job_found(struct request *r, const struct job_entry *job)
 {
-	results_begin(r, arena_dup(&r->arena, span_of(job->uid)));
+	if (r->loop->server->engine)
+		results_begin(r, arena_dup(&r->arena, span_of(job->uid)));
+	else if (r->loop->store)
+		job_store_get(r, KIND_FRAMEWORK, job->name, results_elsewhere, r);
+	else
+		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
 }
 
 static struct results_asked *results_ask(struct request *r, enum results_kind kind)
@@ -351,10 +361,7 @@ static void results_admit(struct request *r)
 {
 	struct span token;
 	if (!parameter_find(r, &RESULTS_LIST[LIST_TOKEN], &token)) {
-		if (r->loop->server->engine)
-			job_find(r, results_job_found);
-		else
-			job_find_doc(r, results_elsewhere);
+		job_find(r, results_job_found);
 		return;
 	}
 	const char *uid = link_check(r, token);

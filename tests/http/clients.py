@@ -386,7 +386,7 @@ def test_results_in_a_cluster_are_named(check):
         check.equal("without", server.submit(job_v2("without")).status, 202)
         for what in ("results", "results?archive=tar", "results/x"):
             reply = server.request("GET", f"/api/v2/jobs/alice~with/{what}")
-            check.refused(what, reply, 404, "NoResultsError", "in the storage data", "alice/rest-lit-results/alice/with")
+            check.refused(what, reply, 404, "NoResultsError", "in the storage data,", "directory rest-lit-results/alice/with")
         check.refused("no results", server.request("GET", "/api/v2/jobs/alice~without/results"), 404, "NoResultsError", "extras.results")
         done = subprocess.run([BINARY, "fetch", "--server", f"http://127.0.0.1:{server.port}", "with", "-o", os.path.join(directory, "to")],
                               stderr=subprocess.PIPE, text=True)

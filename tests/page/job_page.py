@@ -598,6 +598,8 @@ def test_page_shows_results_and_runs_nothing_of_them(check):
                 check.ok(f"{name}: a link", got[:2] == [True, 200] and got[2].startswith("attachment") and got[3] in sizes, got)
             left.write("new.txt", b"new")
             left.give()
+            details(page, "^log$")
+            details(page, "results")
             settle(page, lambda: "new.txt" in page.text("table", "Results"), "what comes later is shown")
 
 

@@ -42,7 +42,7 @@ class Watch:
             client.connection.getresponse().read()
             self.ms.append(1000 * (time.perf_counter() - begun))
             self.kib = max(self.kib, kib(self.m.process.pid, "Rss"))
-            self.stop.wait(0.005)
+            self.stop.wait(0.05)
 
     def __enter__(self):
         self.thread = threading.Thread(target=self.run)

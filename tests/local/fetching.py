@@ -255,6 +255,27 @@ def test_fetch_writes_what_the_job_has_left(check):
         check.ok("nothing was made for them", not os.path.exists(os.path.join(there, "none")))
 
 
+def test_fetch_works_while_the_job_runs(check):
+    to = os.path.join(tempfile.mkdtemp(prefix="rest-lit-local."), "to")
+    with Machine() as m:
+        m.start("job", {"main": role("cd $PAI_RESULTS_DIR; mkdir ckpt; ln -s /etc/passwd link; echo one >ckpt/1", "cd $PAI_RESULTS_DIR; "
+                                     "until [ -e go ]; do sleep 0.1; done; echo two >ckpt/2; rm go")}, extras={"results": True})
+        m.wait("job", "RUNNING")
+        left = Left(m).make()
+        check.ok("the list", wait_until(lambda: names(left.rows()) == ["ckpt", "ckpt/1"] and left.rows()[1]["size"] == 4), left.rows())
+        code, _, err = fetch(m, "job", "-o", to)
+        check.ok("the first files", code == 0 and "1 files" in err and "1 left out" in err, err)
+        check.equal("...", tree(to), {b"ckpt": None, b"ckpt/1": b"one\n"})
+        left.write("go", b"")
+        check.equal("it ends", m.wait("job"), "SUCCEEDED")
+        code, _, err = fetch(m, "job", "-o", to)
+        check.ok("the others", code == 0 and "1 files" in err and "1 were there" in err, err)
+        check.equal("...", tree(to), {b"ckpt": None, b"ckpt/1": b"one\n", b"ckpt/2": b"two\n"})
+        m.forget("job")
+        check.ok("they go with the job", wait_until(lambda: fetch(m, "job", "-o", to)[0] == 2))
+        check.ok("... here they stay", len(tree(to)) == 3)
+
+
 def test_fetch_goes_on_after_an_interruption(check):
     to = os.path.join(tempfile.mkdtemp(prefix="rest-lit-local."), "to")
     with Machine() as m:

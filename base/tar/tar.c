@@ -1,5 +1,7 @@
 /* Writes the headers of entries: an extended one (pax) with all that ustar may cut, then its own.
  */
+#include "base/tar/tar.h"
+
 #include <assert.h>
 #include <stdio.h>
 

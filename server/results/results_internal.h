@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/tar/tar.h"
-#include "server/results/results.h"
+#include "server/results/job_results.h"
 
 struct stream;
 

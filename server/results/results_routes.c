@@ -243,7 +243,7 @@ static void results_answer(struct edit *t)
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
-static void results_end(void *arg)
+static void results_request_end(void *arg)
 {
 	const struct results_asked *x = arg;
 	results_leave(x->all, x->place);
@@ -264,7 +264,7 @@ static void results_begin(struct request *r, const char *uid)
 		    "again");
 		return;
 	}
-	request_on_end(r, results_end, x);
+	request_on_end(r, results_request_end, x);
 	memcpy(x->place->path, p->path, sizeof(p->path));
 	memcpy(x->place->after, p->after, sizeof(p->after));
 	x->place->limit = p->limit;

@@ -128,7 +128,7 @@ static bool place_put_file(struct results_slot *p, int fd, int64_t from, int64_t
 
 /* ---- tar ------------------------------------------------------------------------------------- */
 
-static int64_t time_of(const struct stat *st)
+static int64_t results_time(const struct stat *st)
 {
 	enum { YEARS = 33 }; /* bits of seconds in a tar */
 	int64_t s = st->st_mtim.tv_sec;
@@ -145,7 +145,7 @@ static bool tar_found(void *arg, const struct results_found *x)
 		                         .path = x->path,
 		                         .executable = x->fd >= 0 && (x->st->st_mode & 0100),
 		                         .size = x->fd < 0 ? 0 : x->st->st_size,
-		                         .time_ns = time_of(x->st) };
+		                         .time_ns = results_time(x->st) };
 	if (p->note)
 		tar_put_note(&text, p->note);
 	p->note = NULL;
@@ -159,7 +159,7 @@ static bool tar_found(void *arg, const struct results_found *x)
 		p->note = "shrank";
 	else if (x->fd >= 0 && fstat(x->fd, &now) == 0 && now.st_size > entry.size)
 		p->note = "grew";
-	else if (x->fd >= 0 && (now.st_size != entry.size || time_of(&now) != entry.time_ns))
+	else if (x->fd >= 0 && (now.st_size != entry.size || results_time(&now) != entry.time_ns))
 		p->note = "changed";
 	return place_put(p, str_view(&text));
 }
@@ -224,7 +224,8 @@ static bool rows_found(void *arg, const struct results_found *x)
 	size_t low = 0;
 	size_t high = all->n;
 	size_t n = strlen(x->path);
-	struct results_row row = { NULL, x->st->st_size, time_of(x->st), S_ISDIR(x->st->st_mode) };
+	struct results_row row = { NULL, x->st->st_size, results_time(x->st),
+		                   S_ISDIR(x->st->st_mode) };
 	if (strcmp(x->path, all->place->after) <= 0 ||
 	    (!S_ISREG(x->st->st_mode) && !row.is_directory))
 		return true;

@@ -11,7 +11,7 @@
 #include "server/http/request.h"
 #include "server/jobs/jobs.h"
 #include "server/logs/logs.h"
-#include "server/results/results.h"
+#include "server/results/job_results.h"
 #include "server/serve/routes.h"
 #include "server/submit/submit.h"
 #include "server/users/users.h"

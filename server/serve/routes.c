@@ -6,7 +6,7 @@
 #include "server/code/job_code.h"
 #include "server/jobs/jobs.h"
 #include "server/logs/logs.h"
-#include "server/results/results.h"
+#include "server/results/job_results.h"
 #include "server/submit/submit.h"
 #include "server/users/users.h"
 #include "server/web/web.h"

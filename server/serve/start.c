@@ -39,7 +39,7 @@
 #include "server/http/tls.h"
 #include "server/http/worker.h"
 #include "server/logs/logs.h"
-#include "server/results/results.h"
+#include "server/results/job_results.h"
 #include "server/serve/metrics.h"
 #include "server/serve/routes.h"
 #include "server/state/counts.h"

@@ -77,7 +77,11 @@ void tar_put_entry(struct str *out, const struct tar_entry *entry)
 	STR_AUTO records = STR_INIT(TAR_RECORDS);
 	char text[64];
 	int64_t time_s = entry->time_ns / NS_OF_S;
-	char type = entry->kind == TAR_DIRECTORY ? '5' : entry->executable ? '7' : '0';
+	char type = '0';
+	if (entry->kind == TAR_DIRECTORY)
+		type = '5';
+	else if (entry->executable)
+		type = '7';
 	assert(tar_path_ok(entry->path) && entry->size >= 0 && time_s >= 0 &&
 	       time_s <= TAR_TIME_MAX);
 	tar_put_record(&records, "path", span_of(entry->path));
@@ -100,6 +104,6 @@ void tar_put_note(struct str *out, const char *text)
 
 void tar_put_end(struct str *out)
 {
-	static const char ZEROS[2 * TAR_BLOCK];
+	static const char ZEROS[TAR_END];
 	str_put(out, ZEROS, sizeof(ZEROS));
 }

@@ -10,6 +10,7 @@ struct tar_head {
 _Static_assert(sizeof(struct tar_head) == TAR_BLOCK, "a header is a block");
 
 enum {
+	TAR_END = 2 * TAR_BLOCK, /* bytes of zeros */
 	TAR_EXTENDED = 'x',
 	TAR_GLOBAL = 'g',
 	TAR_RECORDS = TAR_PATH + 128, /* bytes of path, size and time, at most */

@@ -142,7 +142,7 @@ static int tar_reader_heads(struct tar_reader *r, struct err *e)
 static ssize_t tar_reader_take(struct tar_reader *r, struct span bytes, struct err *e)
 {
 	size_t n = bytes.n;
-	bool ends = r->zeros == 2 * TAR_BLOCK;
+	bool ends = r->zeros == TAR_END;
 	bool zeros =
 	    r->padding || (r->zeros && !ends) || (r->heads.n == 0 && bytes.p[0] == '\0' && !ends);
 	if (r->left) {
@@ -150,9 +150,7 @@ static ssize_t tar_reader_take(struct tar_reader *r, struct span bytes, struct e
 		r->left -= (int64_t)n;
 		return r->sink.data(r->sink.arg, span_to(bytes, n), e) < 0 ? -1 : (ssize_t)n;
 	}
-	size_t most = r->padding ? r->padding
-	              : zeros    ? 2 * TAR_BLOCK - r->zeros
-	                         : r->need - r->heads.n;
+	size_t most = r->padding ? r->padding : zeros ? TAR_END - r->zeros : r->need - r->heads.n;
 	n = n < most ? n : most;
 	for (size_t i = 0; zeros && i < n; i++)
 		if (bytes.p[i])
@@ -184,6 +182,6 @@ int tar_reader_feed(struct tar_reader *r, struct span bytes, struct err *e)
 
 int tar_reader_end(struct tar_reader *r, struct err *e)
 {
-	bool whole = r->zeros == 2 * TAR_BLOCK && r->heads.n == 0;
+	bool whole = r->zeros == TAR_END && r->heads.n == 0;
 	return whole ? 0 : tar_refuse(e, r->path, "ends too early");
 }

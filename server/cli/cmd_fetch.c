@@ -258,7 +258,7 @@ static int fetch_ask(struct remote *r, const char *path, const struct remote_fil
 /* "/results" and a parameter with fetch_path, if there is one. */
 static const char *fetch_route(const char *job, const char *more, struct arena *a)
 {
-	STR_AUTO rest = STR_INIT(4 * TAR_PATH);
+	STR_AUTO rest = STR_INIT((size_t)4 * TAR_PATH);
 	str_puts(&rest, "/results?prefix=");
 	query_encode(&rest, span_of(fetch_path));
 	str_puts(&rest, more);
@@ -267,13 +267,10 @@ static const char *fetch_route(const char *job, const char *more, struct arena *
 
 static void fetch_sum_up(const struct tar_unpack *u)
 {
-	int64_t bad = 0;
-	for (enum tar_news news = 0; news < TAR_NEWS; news++) {
-		bad += u->news[news];
+	for (enum tar_news news = 0; news < TAR_NEWS; news++)
 		if (u->news[news] > NAMED)
-			(void)fprintf(stderr, "rest-lit: ... as %lld more\n",
-			              (long long)u->news[news] - NAMED);
-	}
+			(void)fprintf(stderr, "rest-lit: %lld more files: each %s\n",
+			              (long long)u->news[news] - NAMED, FETCH_NEWS[news]);
 	(void)fprintf(stderr, "rest-lit: %s: %lld files (%lld KiB) written, %lld were there",
 	              fetch_into_name, (long long)u->files, (long long)(u->bytes + 1023) / 1024,
 	              (long long)u->same);
@@ -298,7 +295,7 @@ static int fetch_results(struct remote *r, const char *job, struct err *e)
 	fetch_into_name = r->o->directory;
 	struct tar_unpack u = { .dir = dir, .force = r->o->force, .say = fetch_say };
 	u.arg = &u;
-	struct tar_reader *reader = tar_reader_new(tar_unpack_sink(&u), 2 * TAR_ENTRIES);
+	struct tar_reader *reader = tar_reader_new(tar_unpack_sink(&u), INT64_C(2) * TAR_ENTRIES);
 	const struct remote_file file = { .take = fetch_take, .arg = reader };
 	const char *route = fetch_route(job, "&archive=tar", &arena);
 	int rc = fetch_ask(r, route, &file, e);
@@ -322,7 +319,7 @@ static int fetch_results(struct remote *r, const char *job, struct err *e)
 static int fetch_file(struct remote *r, const char *job, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
-	STR_AUTO path = STR_INIT(4 * TAR_PATH);
+	STR_AUTO path = STR_INIT((size_t)4 * TAR_PATH);
 	const struct remote_file file = { .name = "standard output", .fd = STDOUT_FILENO };
 	struct span rest = span_of(fetch_path);
 	str_puts(&path, "/results");

@@ -103,8 +103,8 @@ static bool place_put(struct results_slot *p, struct span bytes)
 	return true;
 }
 
-/* Bytes of a file.  One that has become shorter is filled up with zeros if `pads`; *shrank. */
-static bool place_put_file(struct results_slot *p, int fd, int64_t from, int64_t bytes, bool pads,
+/* Bytes of a file.  One that has become shorter, *shrank, is filled up with zeros in a tar. */
+static bool place_put_file(struct results_slot *p, int fd, int64_t from, int64_t bytes,
                            bool *shrank)
 {
 	while (bytes > 0) {
@@ -114,7 +114,7 @@ static bool place_put_file(struct results_slot *p, int fd, int64_t from, int64_t
 		n = bytes < (int64_t)n ? (size_t)bytes : n;
 		ssize_t got = *shrank ? 0 : pread(fd, p->buffer + p->have, n, from);
 		*shrank = got <= 0;
-		if (*shrank && !pads)
+		if (*shrank && p->kind != RESULTS_TAR)
 			return false;
 		if (*shrank)
 			memset(p->buffer + p->have, 0, n);
@@ -150,8 +150,7 @@ static bool tar_found(void *arg, const struct results_found *x)
 		tar_put_note(&text, p->note);
 	p->note = NULL;
 	tar_put_entry(&text, &entry);
-	if (!place_put(p, str_view(&text)) ||
-	    !place_put_file(p, x->fd, 0, entry.size, true, &shrank))
+	if (!place_put(p, str_view(&text)) || !place_put_file(p, x->fd, 0, entry.size, &shrank))
 		return false;
 	text.n = 0;
 	tar_put_padding(&text, entry.size);
@@ -325,12 +324,13 @@ static void *place_run(void *arg)
 		place_rows(p);
 	else if (p->kind == RESULTS_TAR)
 		place_tar(p);
-	else if (place_put_file(p, p->file, p->from, p->bytes, false, &shrank))
+	else if (place_put_file(p, p->file, p->from, p->bytes, &shrank))
 		(void)place_flush(p); /* likewise */
 	free(TAKE(p->buffer));
 	/* The slot is free before the client can know that its answer is whole, and asks again. */
-	FD_AUTO out = p->out;
+	int out = p->out;
 	place_drop(work->all, p);
+	(void)close(out); /* all is written */
 	return NULL;
 }
 

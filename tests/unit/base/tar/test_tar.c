@@ -214,7 +214,9 @@ static void put_octal(char *at, int digits, size_t v)
 static void put_head(struct str *out, const struct lie *l, char type, const char *name, size_t n)
 {
 	char head[BLOCK] = { 0 };
-	memcpy(head, name, strlen(name) > 100 ? 100 : strlen(name));
+	char cut[101] = { 0 };
+	(void)snprintf(cut, sizeof(cut), "%s", name);
+	memcpy(head, cut, 100);
 	put_octal(head + 100, 7, type == '5' ? 0755 : 0644);
 	put_octal(head + 108, 7, 0);
 	put_octal(head + 116, 7, 0);
@@ -266,7 +268,10 @@ static void put_lie(struct str *out, const struct lie *l)
 		str_span(out, str_view(&records));
 		tar_put_padding(out, (int64_t)records.n);
 	}
-	put_head(out, l, l->type ? l->type : '0', l->name ?: l->path, strlen(text));
+	char type = '0';
+	if (l->type)
+		type = l->type;
+	put_head(out, l, type, l->name ?: l->path, strlen(text));
 	str_puts(out, text);
 	size_t before = out->n;
 	tar_put_padding(out, (int64_t)strlen(text));

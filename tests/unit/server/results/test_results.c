@@ -17,11 +17,11 @@
 
 enum { ANSWER_MAX = 4 << 20, NAMES_MAX = 500 };
 
-static char top[] = "/tmp/rest-lit-results.XXXXXX";
+static char top[64];
 
 static int tree_begin(void)
 {
-	memcpy(top + sizeof(top) - 7, "XXXXXX", 6);
+	(void)snprintf(top, sizeof(top), "/tmp/rest-lit-results.XXXXXX");
 	assert_non_null(mkdtemp(top));
 	return open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
@@ -215,7 +215,7 @@ static int compare_names(const void *a, const void *b)
 TEST(test_pages_are_those_of_the_sorted_list)
 {
 	static const char *const PARTS[] = { "a", "b", "a.b", "a-", "a0", "aa", "\x01", "z" };
-	enum { N = ARRAY_SIZE(PARTS) };
+	const size_t N = ARRAY_SIZE(PARTS);
 	static const atomic_bool GO;
 	static struct seen s;
 	struct results_slots *all = results_slots_new();

@@ -187,10 +187,12 @@ typedef int remote_runner(struct remote *r, const void *arg, struct err *e);
 int remote_run(struct options *o, const struct own_server *own, remote_runner *run,
                const void *arg);
 
-/* A file for the body of an answer. */
+/* The target of the body of an answer: a file, or a function, which returns -1 and *e to end it. */
 struct remote_file {
 	const char *name; /* for messages */
 	int fd;
+	int (*take)(void *arg, struct span bytes, struct err *e); /* NULL: the file */
+	void *arg;
 };
 
 struct remote_reply {

@@ -13,7 +13,7 @@ static int backup_save(struct remote *r, const void *name, struct err *e)
 	FD_AUTO fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return err_set(e, 400, NULL, "%s: %s", (const char *)name, strerrordesc_np(errno));
-	const struct remote_file file = { name, fd };
+	const struct remote_file file = { .name = name, .fd = fd };
 	REPLY_AUTO reply = { .file = &file };
 	const struct client_call call = {
 		.method = "GET",

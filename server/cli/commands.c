@@ -98,10 +98,18 @@ const struct command COMMANDS[] = {
 	{ "cancel", cmd_stop, FOR_STOP, 0, SIZE_MAX, "name a job, or --tag", "JOB...", "the same as stop",
 	  "Stop jobs, as rest-lit stop does.\nExit status: as of stop.\n",
 	  "  rest-lit cancel mnist\n" },
-	{ "fetch", cmd_fetch, FOR_FETCH, 1, 1, "name one job", "JOB", "fetch the code of a job",
-	  "Write the files that a job was submitted with, by --code, to a new directory.\n"
-	  "Exit status: 0, 2 refused, or there is no such job, or it has no code, 3 the server\n"
+	{ "fetch", cmd_fetch, FOR_FETCH, 1, 1, "name one job", "JOB[:PATH]", "fetch the results of a job",
+	  "Write the files that a job has left in its results, or only PATH, below a directory,\n"
+	  "also while it runs.  A file that is there with the same size and time stays, so that\n"
+	  "a second call completes one that was interrupted.  With --code, write the files that\n"
+	  "the job was submitted with.\n"
+	  "Exit status: 0, 1 a file was changed while it was read, or is there with another\n"
+	  "content, 2 refused, or there is no such job, or there are no results, 3 the server\n"
 	  "does not answer.\n",
+	  "  rest-lit fetch --list mnist\n"
+	  "  rest-lit fetch mnist -o mnist-results\n"
+	  "  rest-lit fetch mnist:checkpoints/best.pt -o mnist-results\n"
+	  "  rest-lit fetch mnist:metrics.json -o - | jq .loss\n"
 	  "  rest-lit fetch --code mnist -o mnist-code\n" },
 	{ "logs", cmd_logs, FOR_LOGS, 1, 2, "name a job, and perhaps a task",
 	  "JOB [TASK]", "print the output of a job's tasks",

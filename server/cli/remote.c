@@ -144,6 +144,8 @@ static bool remote_take_piece(void *arg, struct span bytes)
 {
 	struct remote_request *q = arg;
 	const struct remote_file *file = q->reply->file;
+	if (file->take)
+		return file->take(file->arg, bytes, q->e) == 0;
 	if (fd_write_all(file->fd, bytes) == 0)
 		return true;
 	return err_set(q->e, UNKNOWN_ERROR, "%s: %s", file->name, strerrordesc_np(errno)) == 0;

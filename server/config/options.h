@@ -129,7 +129,7 @@ struct options {
 	const char *image, *results;
 	bool no_results;
 	const char *code, *directory, *sort, *metric, *since;
-	bool fetches_code, yes, watch, hand_back, no_storage;
+	bool fetches_code, list, force, yes, watch, hand_back, no_storage;
 	int64_t tail;
 	struct option_list mount, storage, set, env, secret, tag, sweep;
 	int64_t patience_s, timeout_s, max_logs, max_line, limit;

@@ -114,5 +114,7 @@ void stream_client_left(struct request *r, bool late);
 /* Cuts all streams of a loop; none is suspended afterwards.  ended: only those that have ended but
  * whose clients have not read the end. */
 void streams_cut(struct loop *l, bool ended);
+/* Resumes the streams whose descriptors (stream_from) have bytes; loop: a struct loop. */
+void streams_wake(void *loop);
 /* Delivers due events of long-lived requests.  stopping: LONG_LIVED_SHUTDOWN to all. */
 void long_lived_run_once(struct loop *l, bool stopping);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/posix/clock.h"
+#include "base/posix/fd.h"
 #include "jobs/store/store.h"
 #include "machine/store/local.h"
 #include "server/config/options.h"
@@ -55,13 +56,15 @@ int loop_init(struct loop *l, struct server *s, struct loop_port port, struct er
 		            .tls = port.tls,
 		            .listen_fd = port.listen_fd,
 		            .epoll_fd = -1,
-		            .wake_fd = -1 };
+		            .wake_fd = -1,
+		            .pipes_fd = -1 };
 	l->counts = l->only ? counts_loop(s->counts, l->only, 1)
 	                    : counts_loop(s->counts, s->routes->row, s->routes->n);
 	l->body_max = (size_t)o->max_body;
 	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (l->epoll_fd < 0 || l->wake_fd < 0)
+	l->pipes_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (l->epoll_fd < 0 || l->wake_fd < 0 || l->pipes_fd < 0)
 		return err_set(e, UNKNOWN_ERROR, "epoll: %m");
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
 	limits.in_flight = (size_t)o->in_flight;
@@ -75,9 +78,10 @@ int loop_init(struct loop *l, struct server *s, struct loop_port port, struct er
 	store_count(l->store, &l->counts->store);
 	struct loop_source store = { store_fd(l->store), loop_reap, loop_reap_ms, l->store, false };
 	struct loop_source wake = { .fd = l->wake_fd };
+	struct loop_source pipes = { l->pipes_fd, streams_wake, NULL, l, false };
 	struct loop_source http = { .fd = http_start(l, e) };
 	if (http.fd < 0 || loop_add(l, &store, e) < 0 || loop_add(l, &wake, e) < 0 ||
-	    s->hooks->open(l, e) < 0)
+	    loop_add(l, &pipes, e) < 0 || s->hooks->open(l, e) < 0)
 		return -1;
 	return loop_add(l, &http, e);
 }
@@ -246,4 +250,5 @@ void loop_done(struct loop *l)
 		(void)close(l->epoll_fd);
 	if (l->wake_fd >= 0)
 		(void)close(l->wake_fd);
+	fd_cleanup(&l->pipes_fd);
 }

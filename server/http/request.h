@@ -51,6 +51,7 @@ struct reply {
 	const char *type;  /* Content-Type */
 	const char *code;  /* error code for the log, or NULL */
 	const char *cache; /* Cache-Control; NULL: no-store */
+	int64_t length;    /* of a stream that ends by itself; 0: unknown */
 	struct str body;
 	struct {
 		const char *name, *value;

@@ -15,7 +15,7 @@ static struct span route_next_segment(struct span *path)
 }
 
 /* Percent-decoding, once.  false if the escape is broken or yields NUL or '/'. */
-static bool route_decode(struct span in, struct arena *a, struct span *out)
+static bool route_decode(struct span in, bool any, struct arena *a, struct span *out)
 {
 	char *p = arena_alloc(a, in.n + 1);
 	size_t n = 0;
@@ -25,13 +25,13 @@ static bool route_decode(struct span in, struct arena *a, struct span *out)
 			c = percent_byte(in, i);
 			i += 2;
 		}
-		if (c <= 0 || c == '/')
+		if (c <= 0 || (c == '/' && in.p[i] != '/'))
 			return false;
 		p[n++] = (char)c;
 	}
 	p[n] = '\0';
 	*out = (struct span){ p, n };
-	return utf8_check(*out) == n && !span_is(*out, ".") && !span_is(*out, "..");
+	return (any || utf8_check(*out) == n) && !span_is(*out, ".") && !span_is(*out, "..");
 }
 
 struct span route_strip(struct span path)
@@ -54,9 +54,13 @@ static bool route_matches(const struct route *route, struct span path, struct ar
 	memset(args, 0, ROUTE_ARGS * sizeof(*args));
 	while (pattern.n && path.n) {
 		struct span want = route_next_segment(&pattern);
-		struct span have = route_next_segment(&path);
+		bool rest = span_is(want, "{path}");
+		struct span have = rest ? span_from(path, 1) : route_next_segment(&path);
+		if (rest)
+			path.n = 0;
 		if (span_starts(want, "{")) {
-			if (have.n == 0 || n == ROUTE_ARGS || !route_decode(have, a, &args[n++]))
+			if (have.n == 0 || n == ROUTE_ARGS ||
+			    !route_decode(have, rest, a, &args[n++]))
 				return false;
 		} else if (!span_eq(want, have)) {
 			return false;

@@ -44,7 +44,7 @@ typedef void handler(struct request *r);
 
 struct route {
 	const char *method; /* "*": any but OPTIONS */
-	const char *path;   /* {name} is one segment, in r->args */
+	const char *path; /* {name} is one segment, in r->args; {path} at the end is all the rest */
 	handler *handle;
 	/* Checks path and head before the body is received; may answer.  May be NULL. */
 	handler *before;
@@ -64,7 +64,7 @@ struct route_table {
  * The route of a request, or NULL.  `path` is as sent: a leading /rest-server and one trailing
  * slash are ignored, HEAD is treated as GET, and the segments for {name} are decoded into args (in
  * the arena).  Empty segments, "." and "..", and segments that decode to NUL, "/" or invalid UTF-8
- * match nothing.
+ * match nothing.  The rest for {path} may be invalid UTF-8: its handler judges it.
  */
 const struct route *route_find(const struct route_table *t, const char *method, struct span path,
                                struct arena *a, struct span args[static ROUTE_ARGS]);

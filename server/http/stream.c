@@ -5,16 +5,19 @@
 #include "server/http/stream.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <microhttpd.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/posix/clock.h"
 #include "jobs/store/store.h"
 #include "server/config/options.h"
 #include "server/http/http_internal.h"
 
-enum { BLOCK = 4096, KEPT = 4096 };
+enum { BLOCK = 4096, KEPT = 4096, PIPE_BLOCK = 32 << 10 };
 
 struct stream {
 	struct stream *prev, *next; /* of the loop */
@@ -24,6 +27,7 @@ struct stream {
 	struct str out; /* out.p + taken: not yet sent */
 	size_t taken;
 	int64_t beat_ms; /* the next heartbeat */
+	int fd;          /* where the bytes come from; -1: `out` */
 	const char *why;
 	bool asleep, asked, ended, cut;
 };
@@ -80,6 +84,39 @@ static void stream_wake(struct stream *s)
 	http_resume(s->r, ANSWERING);
 }
 
+/* ---- descriptors ---- */
+
+void stream_from(struct stream *s, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = s };
+	s->fd = fd;
+	if (epoll_ctl(s->r->loop->pipes_fd, EPOLL_CTL_ADD, fd, &event) < 0)
+		stream_cut(s);
+}
+
+void streams_wake(void *loop)
+{
+	const struct loop *l = loop;
+	struct epoll_event events[8];
+	int n = epoll_wait(l->pipes_fd, events, ARRAY_SIZE(events), 0);
+	for (int i = 0; i < n; i++)
+		stream_wake(events[i].data.ptr);
+}
+
+/* The next bytes of the descriptor; 0: none for now, then its next ones wake the stream. */
+static ssize_t stream_read_fd(struct stream *s, char *to, size_t max)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = s };
+	ssize_t n = read(s->fd, to, max);
+	if (n > 0)
+		s->r->reply.body.n += (size_t)n; /* for the log */
+	if (n == 0)
+		s->ended = true;
+	if (n >= 0 || errno != EAGAIN)
+		return n;
+	return epoll_ctl(s->r->loop->pipes_fd, EPOLL_CTL_MOD, s->fd, &event);
+}
+
 /* The callback of MHD: up to `max` bytes of the body; 0: none for now. */
 static ssize_t stream_read(void *cls, uint64_t at, char *to, size_t max)
 {
@@ -94,6 +131,9 @@ static ssize_t stream_read(void *cls, uint64_t at, char *to, size_t max)
 	}
 	if (s->cut)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
+	ssize_t got = s->fd < 0 ? 0 : stream_read_fd(s, to, max);
+	if (got)
+		return got < 0 ? MHD_CONTENT_READER_END_WITH_ERROR : got;
 	size_t n = stream_waiting(s) < max ? stream_waiting(s) : max;
 	if (n) {
 		memcpy(to, s->out.p + s->taken, n);
@@ -212,13 +252,15 @@ struct stream *stream_open(struct request *r, int status, const char *type,
 		return NULL;
 	r->reply.status = status;
 	r->reply.type = type;
-	if (head) { /* MHD never calls stream_read */
-		answer_with(r, MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK,
-		                                                 stream_read, NULL, NULL));
+	uint64_t length = r->reply.length ? (uint64_t)r->reply.length : MHD_SIZE_UNKNOWN;
+	size_t block = r->reply.length ? PIPE_BLOCK : BLOCK; /* chunks use the pool instead */
+	if (head) {                                          /* MHD never calls stream_read */
+		answer_with(
+		    r, MHD_create_response_from_callback(length, block, stream_read, NULL, NULL));
 		return NULL;
 	}
 	struct stream *s = xcalloc(1, sizeof(*s));
-	*s = (struct stream){ .r = r, .calls = calls, .arg = arg, .next = l->streams };
+	*s = (struct stream){ .r = r, .calls = calls, .arg = arg, .next = l->streams, .fd = -1 };
 	int room = (int)l->server->options->stream_buffer;
 	s->out = STR_INIT((size_t)room);
 	s->beat_ms = clock_ms() + l->server->options->stream_heartbeat_s * 1000;
@@ -230,8 +272,7 @@ struct stream *stream_open(struct request *r, int status, const char *type,
 	if (calls->long_lived)
 		(void)setsockopt(http_socket(s->r->connection), SOL_SOCKET, SO_SNDBUF, &room,
 		                 sizeof(room)); /* otherwise the default size stays */
-	answer_with(
-	    r, MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, stream_read, s, NULL));
+	answer_with(r, MHD_create_response_from_callback(length, block, stream_read, s, NULL));
 	return s;
 }
 
@@ -247,6 +288,8 @@ void stream_client_left(struct request *r, bool late)
 	*(s->prev ? &s->prev->next : &r->loop->streams) = s->next;
 	if (s->calls->gone)
 		s->calls->gone(s->arg);
+	if (s->fd >= 0) /* fails if it was not added */
+		(void)epoll_ctl(r->loop->pipes_fd, EPOLL_CTL_DEL, s->fd, NULL);
 	str_wipe(&s->out);
 	free(s);
 }

@@ -41,6 +41,9 @@ size_t stream_room(const struct stream *s);
 /* For `more`: the next bytes of a file; at its end the stream ends, if it cannot be read it is cut.
  */
 void stream_put_file(struct stream *s, int fd);
+/* The body is what comes out of this descriptor, a pipe that does not block, until its end.  It is
+ * the caller's, and stays open until the request ends. */
+void stream_from(struct stream *s, int fd);
 /* Ends the stream after the client has read everything. */
 void stream_end(struct stream *s);
 /* Ends the stream at once with a reset, so that the client sees that it is incomplete. */

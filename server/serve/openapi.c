@@ -11,6 +11,7 @@
 #include "server/http/request.h"
 #include "server/jobs/jobs.h"
 #include "server/logs/logs.h"
+#include "server/results/job_results.h"
 #include "server/serve/routes.h"
 #include "server/submit/submit.h"
 #include "server/users/users.h"
@@ -33,6 +34,8 @@ static const struct {
 	{ "events", { JOB_EVENTS } },
 	{ "logs", { LOG_LINKS } },
 	{ "log", { LOG_CONTENT } },
+	{ "results", { RESULTS_LIST } },
+	{ "result", { RESULT_FILE } },
 	{ "stream", { JOB_FILTERS, JOBS_WATCH } },
 	{ "job-stream", { JOB_WATCH } },
 	{ "job", { JOB_WAIT } },

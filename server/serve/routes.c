@@ -6,6 +6,7 @@
 #include "server/code/job_code.h"
 #include "server/jobs/jobs.h"
 #include "server/logs/logs.h"
+#include "server/results/job_results.h"
 #include "server/submit/submit.h"
 #include "server/users/users.h"
 #include "server/web/web.h"
@@ -61,6 +62,10 @@ static const struct route API_ROUTES[] = {
 	  "The submitted job without its secrets, as JSON.", JOB_SEE },
 	{ "GET", "/api/v2/jobs/{job}/code", job_code_get, NULL, AUTH_USER, BODY_NONE, "job-code",
 	  "The code of a job (`extras.code`): a gzip'ed tar, `ETag` with the SHA-256 of the tar. 404 `NoCodeError` if the job has none.", JOB_SEE },
+	{ "GET", "/api/v2/jobs/{job}/results", results_get, NULL, AUTH_LINK, BODY_NONE, "results",
+	  "The files that a job on this machine has left in its results (`extras.results`), also while it runs: a list, or with `archive=tar` their contents. 404 `NoResultsError` if there are none.", JOB_SEE },
+	{ "GET", "/api/v2/jobs/{job}/results/{path}", result_get, NULL, AUTH_LINK, BODY_NONE, "result",
+	  "One of these files, with `ETag`, always as a download. `path` is the `href` of a row of the list.", JOB_SEE },
 	{ "GET", "/api/v1/user/{user}/jobs/{job}/config", config_get, NULL, AUTH_V1, BODY_NONE, "config",
 	  "The same.", JOB_SEE },
 	{ "GET", "/api/v1/jobs/{job}/config", config_get, NULL, AUTH_V1, BODY_NONE, "config",

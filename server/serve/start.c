@@ -39,6 +39,7 @@
 #include "server/http/tls.h"
 #include "server/http/worker.h"
 #include "server/logs/logs.h"
+#include "server/results/job_results.h"
 #include "server/serve/metrics.h"
 #include "server/serve/routes.h"
 #include "server/state/counts.h"
@@ -46,8 +47,8 @@
 #include "server/submit/submit.h"
 #include "translate/job/dialect.h"
 
-/* LOCAL_FILES: of the engine, for tasks, GPUs and images. */
-enum { LOOPS_DEFAULT_MAX = 4, SPARE_FILES = 96, LOCAL_FILES = 1024, LOW_PORTS = 1024 };
+/* LOCAL_FILES: of the engine, for tasks, GPUs and images, and of results that are sent. */
+enum { LOOPS_DEFAULT_MAX = 4, SPARE_FILES = 96, LOCAL_FILES = 1600, LOW_PORTS = 1024 };
 enum { PATIENCE_MS = 5000, TEXT_MAX = 3000, EDITS_WAIT = 64 };
 
 /* `run` has put something else in place of the signals. */
@@ -279,6 +280,7 @@ static int open_shared(struct service *s, struct err *e)
 		v->code_directory = arena_printf(&s->options.arena, "%s/code", o->local);
 	if (v->local && code_directory_open(v->code_directory, e) < 0)
 		return -1;
+	v->results = v->local ? results_slots_new() : NULL;
 	v->revoked = revocations_new();
 	(void)pthread_mutex_init(&v->claims.lock, NULL); /* cannot fail */
 	if (open_workers(s, e) < 0 || history_start(v, e) < 0)
@@ -484,6 +486,7 @@ void start_undo(struct service *s)
 		caller_stop(v->threads[i]);
 	for (size_t i = 0; i < s->n_loops; i++)
 		loop_done(&s->loops[i]);
+	results_slots_free(v->results);
 	scheduler_free(v->scheduler);
 	worker_free(v->edits);
 	upkeep_free(s->upkeep);

@@ -43,6 +43,7 @@ struct nodes;
 struct options;
 struct rate_limits;
 struct readiness;
+struct results_slots;
 struct revocations;
 struct route_table;
 struct scheduler;
@@ -113,7 +114,8 @@ struct server {
 	const char *code_directory; /* archives of one machine (jobs/code); NULL: a cluster */
 	/* mutable: uploads of code under way: a hash of their users; 0: none */
 	atomic_ullong code_uploads[CODE_UPLOADS];
-	atomic_llong code_coming; /* mutable: bytes of those to code_directory */
+	atomic_llong code_coming;      /* mutable: bytes of those to code_directory */
+	struct results_slots *results; /* answers that are being sent (results/); NULL: a cluster */
 	/* mutable: GPUs of the largest node for pods, when nodes were last read; 0: unknown */
 	atomic_llong node_gpus;
 	struct nodes *nodes; /* for pods (cluster/nodes.h); NULL: any node is */

@@ -13,13 +13,13 @@ WHOSE = {"of any user", "by `--visibility`", "own"}
 OF_NO_JOB = {"ssh", "healthz", "config", "{job}"}
 BODIES = {"executionType": {"value": "STOP"}, "tag": {"value": "x"}, "{role}": {"instances": 2}}
 # Error codes, such as 404, that a route may return for an existing job.
-FOUND = {"NoTagError", "NoTaskLogError", "NoJobConfigError", "NoCodeError"}
+FOUND = {"NoTagError", "NoTaskLogError", "NoJobConfigError", "NoCodeError", "NoResultsError"}
 
 
 def fill(path, user, job):
     by_user = "{user}" in path
     values = {"user": user, "job": job if by_user else f"{user}~{job}", "attempt": "0", "role": "worker",
-              "index": "0", "retry": "0", "log": "all"}
+              "index": "0", "retry": "0", "log": "all", "path": "a/b"}
     return re.sub(r"\{(\w+)\}", lambda m: values[m.group(1)], path)
 
 

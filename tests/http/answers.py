@@ -15,7 +15,8 @@ def document():
     """The document and, in the order of the table of routes, (expression of the path, its methods)."""
     text = subprocess.run([BINARY, "page", "openapi"], stdout=subprocess.PIPE, check=True).stdout
     whole = json.loads(text)
-    return whole, [(re.compile("(?:/rest-server)?" + re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(path)) + "/?"), path, item)
+    return whole, [(re.compile("(?:/rest-server)?" + re.sub(r"\\{[^}]*\\}", lambda m: ".+" if "path" in m.group() else "[^/]+",
+                                                            re.escape(path)) + "/?"), path, item)
                    for path, item in whole["paths"].items()]
 
 

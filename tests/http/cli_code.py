@@ -116,6 +116,47 @@ def test_cli_sends_the_code_once_and_gets_it_back(check):
         check.equal("the same code", config_of(s, "one-2")["extras"]["code"], kept)
 
 
+def results_tar(names, end="end 0", kind=b"0"):
+    """An archive of results, as the server writes it, with these names."""
+    def head(one, name, size, time):
+        data = (name.encode()[:100].ljust(100, b"\0") + b"0000644\0" + 2 * b"0000000\0" + b"%011o\0%011o\0" % (size, time) + b" " * 8 +
+                one + bytes(100) + b"ustar\x0000").ljust(512, b"\0")
+        return data[:148] + b"%06o\0 " % sum(data) + data[156:]
+
+    def record(key, value):
+        rest = f" {key}={value}\n"
+        return next(f"{n}{rest}" for n in range(999) if len(f"{n}{rest}") == n).encode()
+
+    def block(data):
+        return data + b"\0" * (-len(data) % 512)
+    out = b""
+    for name in names:
+        records = record("path", name) + record("size", 1) + record("mtime", "5.000000000")
+        out += head(b"x", "rest-lit", len(records), 0) + block(records) + head(kind, name, 1, 5) + block(b"x")
+    note = record("comment", end)
+    return out + b"\0" * 1024 + head(b"g", "rest-lit", len(note), 0) + block(note)
+
+
+def test_cli_fetch_takes_nothing_from_a_server_that_lies(check):
+    """The whole way, over HTTP; tests/unit/base/tar has all kinds of lies."""
+    path = "/api/v2/jobs/alice~job/results?prefix=&archive=tar"
+    with contextlib.closing(FakeServer()) as fake, Folder({}) as f:
+        def fetch(answer):
+            fake.files[path] = answer
+            return cli("fetch", "--server", fake.url, "alice~job", "-o", f.at("to"))
+        for what, answer in (("above", results_tar(["../x"])), ("absolute", results_tar([f.at("x")])), ("a link", results_tar(["l"], kind=b"2")),
+                             ("without a directory", results_tar(["a/b"])), ("twice", results_tar(["a", "a"])), ("a page", b"<html>" * 1000),
+                             ("nothing", b""), ("cut off", results_tar(["b"])[:-600]), ("more", results_tar(["b"]) + b"x")):
+            code, out, err = fetch(answer)
+            check.ok(what, code == 3 and out == "" and "the results of alice~job" in err, (code, err))
+            check.equal(f"{what}: nothing outside", sorted(set(os.listdir(f.path)) - {"to"}), ["p"])
+            check.ok(f"{what}: nothing unfinished", ".rest-lit-fetch.part" not in tree(f.at("to")))
+        code, out, err = fetch(results_tar(["a", "b", "c"]))
+        check.ok("an honest answer", code == 0 and "1 files (1 KiB) written, 2 were there" in err, (code, err))
+        check.ok("... with what was left out", "; 3 left out" in fetch(results_tar(["c"], "end 3"))[2])
+        check.ok("... too many", fetch(results_tar(["c"], "end -1"))[0] == 1)
+
+
 def test_cli_says_why_code_cannot_be_sent(check):
     with keeper() as (s, at), Folder() as f:
         f.write("job.json", job_v2("one"))

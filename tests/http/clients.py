@@ -6,11 +6,12 @@ import json
 import os
 import re
 import signal
+import subprocess
 import tempfile
 from urllib.parse import urlencode
 
 from fakeapi import FakeApi, fake_server, served
-from harness import (ROOT, Server, database_objects, framework_name, in_threads, job_v1, job_v2, job_v2_secret, request_bytes,
+from harness import (BINARY, ROOT, Server, database_objects, framework_name, in_threads, job_v1, job_v2, job_v2_secret, request_bytes,
                      route_table, run, wait_until)
 from lists import snapshot
 from place import STORED, Place, events
@@ -375,6 +376,22 @@ def test_virtual_cluster_use_counts_running_jobs(check):
         check.equal("of what is not said, what is used", seen["v100"]["resourcesTotal"], seen["v100"]["resourcesUsed"])
         check.equal("... which is this", seen["v100"]["resourcesUsed"]["GPUs"], 4)
         check.equal("one", get(server, "/api/v2/virtual-clusters/v100").json, seen["v100"])
+
+
+def test_results_in_a_cluster_are_named(check):
+    """They are in a storage of the user; fetch says where, and ends with 2."""
+    directory = tempfile.mkdtemp(prefix="rest-lit-results.")
+    with served("--facts", write_file(directory, "facts.json", json.dumps(FACTS))) as (_, server):
+        check.equal("with results", server.submit(job_v2("with", extras={"results": True})).status, 202)
+        check.equal("without", server.submit(job_v2("without")).status, 202)
+        for what in ("results", "results?archive=tar", "results/x"):
+            reply = server.request("GET", f"/api/v2/jobs/alice~with/{what}")
+            check.refused(what, reply, 404, "NoResultsError", "in the storage data,", "directory rest-lit-results/alice/with")
+        check.refused("no results", server.request("GET", "/api/v2/jobs/alice~without/results"), 404, "NoResultsError", "extras.results")
+        done = subprocess.run([BINARY, "fetch", "--server", f"http://127.0.0.1:{server.port}", "with", "-o", os.path.join(directory, "to")],
+                              stderr=subprocess.PIPE, text=True)
+        check.equal("fetch", (done.returncode, "in the storage data" in done.stderr), (2, True))
+        check.ok("... leaves nothing", not os.path.exists(os.path.join(directory, "to")))
 
 
 def test_nodes_show_their_free_gpus(check):

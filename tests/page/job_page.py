@@ -1,4 +1,5 @@
 """The page of a job: from its start to its end, failures, and what users do with it."""
+import base64
 import fcntl
 import json
 import os
@@ -7,6 +8,7 @@ import tempfile
 
 from archives import archive
 from browser import PHONE, WIDE, Page, settle
+from fetching import ended
 from harness import wait_until
 from machine import NOBODY, Machine, job, role
 from place import SIGNATURE, Place
@@ -630,6 +632,61 @@ def test_page_job_wraps_its_configuration_and_names_its_logs(check):
             check.equal("the name", page.js(saved), "compact-all-tasks.log")
 
 
+PIXEL = ("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+SCRIPT = "<svg xmlns='http://www.w3.org/2000/svg' onload='ran(1)'><script>ran(2)</script></svg>"
+FOLLOW = """
+    let found;
+    HTMLAnchorElement.prototype.click = function () { found = [this.href, this.hasAttribute("download")]; };
+    BUTTON.click();
+    while (!found) await new Promise((next) => setTimeout(next, 50));
+    delete HTMLAnchorElement.prototype.click;
+    const reply = await fetch(found[0]);
+    return [found[1], reply.status, reply.headers.get("Content-Disposition"), (await reply.arrayBuffer()).byteLength];"""
+BUTTONS = """[...document.querySelectorAll("[aria-label=Results] tr, .toolbar")]
+    .find((one) => one.textContent.includes("%s")).querySelector("td:last-child button, :scope > button")"""
+
+
+def test_page_shows_results_and_runs_nothing_of_them(check):
+    """Sizes, downloads by links without a token, small texts and images; HTML and SVG as texts."""
+    with Machine() as server:
+        server.start("none", {"main": role("true")})
+        left = ended(server)
+        left.write("metrics.json", b'{"loss": 0.25}')
+        left.write("plot.png", base64.b64decode(PIXEL))
+        left.write("broken.png", b"\x89PNG\xff\0")
+        left.write("page.html", SCRIPT.encode())
+        left.write("pic.svg", SCRIPT.encode())
+        left.write("deep/big.txt", b"x" * (1 << 20) + b"y")
+        left.write(b"odd \xff %3f?#&.txt", b"odd text")
+        left.give()
+        with Page(check, server, "#/jobs/alice~none") as page:
+            settle(page, lambda: "SUCCEEDED" in state(page), "it has ended")
+            check.ok("no results, no tab", not page.has("tab", "Results"))
+            page.go("#/jobs/alice~job")
+            details(page, "results")
+            settle(page, lambda: page.has("table", "Results") and "metrics.json" in page.text("table", "Results"), "the list")
+            for text in ("deep/", "deep/big.txt", "1.0 MiB", "14 B", "odd \ufffd %3f?#&.txt"):
+                check.ok(text, text in page.text("table", "Results"), page.text("table", "Results"))
+            for name, text in (("metrics.json", '{"loss": 0.25}'), ("page.html", "ran(2)"), ("pic.svg", "ran(1)"), ("broken.png", "neither"),
+                               ("odd \ufffd %3f?#&.txt", "odd text")):
+                page.click("button", name)
+                check.ok(f"{name} is shown", page.shows(text), page.body())
+            page.click("button", "plot.png")
+            check.ok("an image", page.find("image", "plot.png"))
+            check.equal("... of its size", page.js("const one = document.querySelector('canvas'); return [one.width, one.height]"), [1, 1])
+            check.ok("a large file is not", not page.has("button", "deep/big.txt"))
+            buttons = page.js("return [...document.querySelectorAll('[aria-label=Results] button')].filter((b) => b.textContent === 'Download').length")
+            check.equal("each file has a download", buttons, 7)
+            for name, sizes in (("big.txt", [(1 << 20) + 1]), ("Download all", range(1 << 20, 2 << 20))):
+                got = page.js_async(FOLLOW.replace("BUTTON", f"({BUTTONS % name})"))
+                check.ok(f"{name}: a link", got[:2] == [True, 200] and got[2].startswith("attachment") and got[3] in sizes, got)
+            left.write("new.txt", b"new")
+            left.give()
+            details(page, "^log$")
+            details(page, "results")
+            settle(page, lambda: "new.txt" in page.text("table", "Results"), "what comes later is shown")
+
+
 CORE = [test_page_job_that_has_ended_is_at_rest, test_page_job_wraps_its_configuration_and_names_its_logs, test_page_job_is_followed_to_its_end, test_page_job_puts_the_log_first]
 WHOLE = [test_page_job_shows_the_ssh_command, test_page_job_details_have_command_parameters_and_resources,
          test_page_job_says_that_its_log_is_refused_in_its_place,
@@ -640,7 +697,7 @@ WHOLE = [test_page_job_shows_the_ssh_command, test_page_job_details_have_command
          test_page_job_clones_under_a_free_name,
          test_page_job_has_an_address_for_each_line,
          test_page_job_has_a_chart_of_different_tasks,
-         test_page_job_copies_its_configuration, test_page_job_shows_no_secret,
+         test_page_job_copies_its_configuration, test_page_job_shows_no_secret, test_page_shows_results_and_runs_nothing_of_them,
          test_page_job_with_many_tasks_has_few_rows,
          test_page_job_shows_earlier_attempts, test_page_job_tells_its_tries_and_the_last_exit_code,
          test_page_job_follows_attempts_to_their_failures,

@@ -8,12 +8,13 @@ import { button, el, fill, link, now, onlyChanges, pathOf } from "./dom.js";
 import { announce, setQuery, shortcut } from "./frame.js";
 import { JobHead } from "./jobhead.js";
 import { JobLog } from "./joblog.js";
+import { ResultsView } from "./results.js";
 import { Tabs } from "./tabs.js";
 import { ALL, TaskList, taskName, tasksInOrder, tasksOf } from "./tasks.js";
 
 const LOG = "log";
 const VIEWS = { [LOG]: "Log", details: "Details", events: "Events", attempts: "Attempts",
-	config: "Configuration" };
+	results: "Results", config: "Configuration" };
 
 /** The failure of what is shown; while the next attempt waits, that of the one before it. */
 function shownFailure({ jobStatus: status }) {
@@ -55,18 +56,21 @@ export class JobView {
 
 	#fillTabs() {
 		const { [LOG]: log, ...others } = this.tabs.panels;
-		const { details, events, attempts, config } = others;
+		const { details, events, attempts, results, config } = others;
 		log.className = ""; // the log has its own frame
 		for (const panel of Object.values(others)) panel.tabIndex = 0;
 		fill(details, this.#parts.facts, this.#parts.task, this.#parts.chart);
 		const text = el("pre", { "aria-label": "Configuration" });
 		const copy = () => copyText(text.textContent, "the configuration");
 		fill(config, el("div", { class: "toolbar" }, button("Copy the configuration", copy)), text);
+		this.results = new ResultsView(results, `${this.path}/results`, this.signal);
+		this.tabs.offer("results", false);
 		const load = (host, ask, make) => async () => // the server's answer, or why it refuses
 			fill(host, await ask().then(make).catch(({ message }) =>
 				el("p", { class: "error" }, `Not shown: ${message}`)));
 		this.loads = {
 			config: load(text, () => written(this.path, { signal: this.signal }), (all) => all),
+			results: () => this.results.load(),
 			events: load(events, () => this.#get("events"), eventTable),
 			attempts: load(attempts, () => this.#get("job-attempts"), (all) => attemptTable(all,
 				(i) => this.#choose({ attempt: i + 1, try: "", line: null, view: LOG }))),
@@ -189,9 +193,11 @@ export class JobView {
 		const { view } = this.at;
 		const { retries, state } = this.live.jobStatus;
 		this.tabs.offer("attempts", retries > 0);
+		if (session.local) this.#once("has results", state, () => this.results.isThere()
+			.then((yes) => this.tabs.offer("results", yes)).catch(() => {}));
 		this.tabs.choose(view);
 		if (view === "details") this.#showDetails();
-		const due = { events: now(), attempts: [retries, state], config: true };
+		const due = { events: now(), results: now(), attempts: [retries, state], config: true };
 		if (view in due) this.#once(view, due[view], this.loads[view]);
 	}
 

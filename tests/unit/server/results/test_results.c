@@ -1,0 +1,310 @@
+/* Reading of results: what is opened, pages of lists, slots for answers. */
+
+#include "tests/unit/base/cmocka.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/json/scan.h"
+#include "base/posix/fd.h"
+#include "base/posix/rmtree.h"
+#include "server/results/results_internal.h"
+
+enum { ANSWER_MAX = 4 << 20, NAMES_MAX = 500 };
+
+static char top[64];
+
+static int tree_begin(void)
+{
+	(void)snprintf(top, sizeof(top), "/tmp/rest-lit-results.XXXXXX");
+	assert_non_null(mkdtemp(top));
+	return open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void tree_end(int dir)
+{
+	(void)close(dir);
+	assert_int_equal(tree_remove(AT_FDCWD, top, SIZE_MAX), 0);
+}
+
+static void tree_write(int dir, const char *path, const char *text)
+{
+	char part[TAR_PATH + 1];
+	for (const char *slash = path; (slash = strchr(slash, '/')) != NULL; slash++) {
+		(void)snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
+		assert_true(mkdirat(dir, part, 0700) == 0 || errno == EEXIST);
+	}
+	FD_AUTO fd = openat(dir, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(fd_write_all(fd, span_of(text)), 0);
+}
+
+/* ---- opening ----------------------------------------------------------------------------------
+ */
+
+TEST(test_results_are_opened_below_their_directory_only)
+{
+	static const char *const BAD[] = { "..",
+		                           "../x",
+		                           "/etc/passwd",
+		                           "out",
+		                           "out/inside",
+		                           "self",
+		                           "self/etc/passwd",
+		                           "d/../d/file",
+		                           "file/x",
+		                           "none",
+		                           "" };
+	int dir = tree_begin();
+	struct stat st;
+	tree_write(dir, "d/file", "x");
+	tree_write(dir, "file", "x");
+	assert_return_code(symlinkat("/etc", dir, "out"), errno);
+	assert_return_code(symlinkat("/proc/self/root", dir, "self"), errno);
+	assert_return_code(symlinkat("d/file", dir, "inner"), errno);
+	assert_return_code(mkfifoat(dir, "fifo", 0600), errno);
+	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++)
+		if (strcmp(BAD[i], "d/../d/file") != 0 && results_open_file(dir, BAD[i], &st) >= 0)
+			fail_msg("%s is opened", BAD[i]);
+	assert_true(results_open(dir, "inner", O_RDONLY) < 0);
+	assert_true(results_open_file(dir, "inner", &st) < 0);
+	assert_true(results_open_file(dir, "d", &st) < 0);
+	assert_true(results_open_file(dir, "fifo", &st) < 0); /* does not wait for a writer */
+	assert_int_equal(errno, EINVAL);
+	FD_AUTO good = results_open_file(dir, "d/file", &st);
+	assert_return_code(good, errno);
+	assert_int_equal(st.st_size, 1);
+	/* Another file system. */
+	FD_AUTO root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(results_open(root, "proc/version", O_RDONLY) < 0);
+	assert_int_equal(errno, EXDEV);
+	tree_end(dir);
+}
+
+/* ---- walks ------------------------------------------------------------------------------------
+ */
+
+struct seen {
+	char name[NAMES_MAX][32];
+	size_t n;
+};
+
+static bool see(void *arg, const struct results_found *x)
+{
+	struct seen *s = arg;
+	(void)snprintf(s->name[s->n++], sizeof(s->name[0]), "%s%s", x->path,
+	               S_ISDIR(x->st->st_mode) ? "/"
+	               : x->fd < 0             ? "?"
+	                                       : "");
+	return true;
+}
+
+static bool seen_has(const struct seen *s, const char *name)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (strcmp(s->name[i], name) == 0)
+			return true;
+	return false;
+}
+
+TEST(test_walks_give_files_and_directories_and_count_the_others)
+{
+	static const atomic_bool GO;
+	struct seen s = { .n = 0 };
+	int dir = tree_begin();
+	tree_write(dir, "d/e/file", "x");
+	tree_write(dir, "caf\xe9\n", "x");
+	tree_write(dir, TAR_PART, "x");
+	assert_return_code(mkdirat(dir, "empty", 0700), errno);
+	assert_return_code(symlinkat("/etc", dir, "d/link"), errno);
+	assert_return_code(symlinkat("nowhere", dir, "broken"), errno);
+	assert_return_code(mkfifoat(dir, "d/e/fifo", 0600), errno);
+	struct results_walk w = { .found = see, .arg = &s, .opens = true, .stop = &GO };
+	results_walk_all(&w, dir, "");
+	assert_int_equal(s.n, 5);
+	assert_int_equal(w.left_out, 4);
+	static const char *const NAMES[] = { "d/", "d/e/", "d/e/file", "caf\xe9\n", "empty/" };
+	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++)
+		assert_true(seen_has(&s, NAMES[i]));
+	/* One path, with the directories above it. */
+	struct seen one = { .n = 0 };
+	struct results_walk part = { .found = see, .arg = &one, .opens = true, .stop = &GO };
+	results_walk_all(&part, dir, "d/e/file");
+	assert_int_equal(one.n, 3);
+	assert_string_equal(one.name[2], "d/e/file");
+	results_walk_all(&part, dir, "d/link/passwd");
+	results_walk_all(&part, dir, "none");
+	assert_false(seen_has(&one, "d/link/passwd"));
+	tree_end(dir);
+}
+
+TEST(test_walks_end_at_the_depth_of_an_archive)
+{
+	static const atomic_bool GO;
+	enum { DEPTH = 3 * TAR_DEPTH };
+	struct seen s = { .n = 0 };
+	int dir = tree_begin();
+	int at = openat(dir, ".", O_PATH | O_CLOEXEC);
+	for (int i = 0; i < DEPTH; i++) {
+		assert_return_code(mkdirat(at, "d", 0700), errno);
+		int below = openat(at, "d", O_PATH | O_CLOEXEC);
+		(void)close(at);
+		at = below;
+	}
+	(void)close(at);
+	struct results_walk w = { .found = see, .arg = &s, .stop = &GO };
+	results_walk_all(&w, dir, "");
+	assert_int_equal(s.n, TAR_DEPTH);
+	assert_int_equal(w.left_out, 1);
+	tree_end(dir);
+}
+
+/* ---- lists ------------------------------------------------------------------------------------
+ */
+
+/* The whole answer of a slot, which is left; in *out. */
+static void slot_answer(struct results_slots *all, struct results_slot *p, struct str *out)
+{
+	char bytes[4096];
+	assert_int_equal(results_send(all, p), 0);
+	for (ssize_t n = 1; n;) {
+		struct pollfd fd = { .fd = p->in, .events = POLLIN };
+		assert_int_equal(poll(&fd, 1, -1), 1);
+		n = read(p->in, bytes, sizeof(bytes));
+		assert_true(n >= 0);
+		str_put(out, bytes, (size_t)n);
+	}
+	results_leave(all, p);
+}
+
+/* Pages through a list; the paths with LF in *out. */
+static void list_pages(struct results_slots *all, int dir, int64_t limit, struct str *out)
+{
+	char after[TAR_PATH + 1] = "";
+	for (bool more = true; more;) {
+		ARENA_AUTO a = { 0 };
+		STR_AUTO text = STR_INIT(ANSWER_MAX);
+		struct results_slot *p = results_take(all, "alice", RESULTS_ROWS);
+		assert_non_null(p);
+		p->dir = dup(dir);
+		p->limit = limit;
+		memcpy(p->after, after, sizeof(after));
+		slot_answer(all, p, &text);
+		assert_true(scan_valid(str_view(&text), SCAN_DEPTH_MAX));
+		struct scan walk = scan_begin(scan_get(str_view(&text), "results"));
+		int64_t n = 0;
+		for (struct span row; scan_item(&walk, &row); n++) {
+			struct span path = scan_text(scan_get(row, "path"), &a);
+			(void)snprintf(after, sizeof(after), "%.*s", (int)path.n, path.p);
+			str_printf(out, "%s\n", after);
+		}
+		more = span_is(scan_get(str_view(&text), "more"), "true");
+		assert_true(n <= limit && (n == limit || !more));
+	}
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+TEST(test_pages_are_those_of_the_sorted_list)
+{
+	static const char *const PARTS[] = { "a", "b", "a.b", "a-", "a0", "aa", "\x01", "z" };
+	const size_t N = ARRAY_SIZE(PARTS);
+	static const atomic_bool GO;
+	static struct seen s;
+	struct results_slots *all = results_slots_new();
+	STR_AUTO wanted = STR_INIT(ANSWER_MAX);
+	int dir = tree_begin();
+	for (size_t i = 0; i < N * N; i++) {
+		char path[64];
+		(void)snprintf(path, sizeof(path), "%s%s%s%s", PARTS[i % N], i % 3 ? "/" : "x",
+		               PARTS[i / N], i % 5 ? "" : "/deep");
+		if (faccessat(dir, path, F_OK, 0) < 0 && errno == ENOENT)
+			tree_write(dir, path, "x");
+	}
+	assert_return_code(mkdirat(dir, "a/empty", 0700), errno);
+	struct results_walk w = { .found = see, .arg = &s, .stop = &GO };
+	results_walk_all(&w, dir, "");
+	for (size_t i = 0; i < s.n; i++)
+		s.name[i][strlen(s.name[i]) - 1] = '\0'; /* / or ? */
+	qsort(s.name, s.n, sizeof(s.name[0]), compare_names);
+	for (size_t i = 0; i < s.n; i++)
+		str_printf(&wanted, "%s\n", s.name[i]);
+	assert_true(s.n > 60);
+	static const int64_t LIMITS[] = { 1, 2, 3, 7, 50, RESULTS_PAGE };
+	for (size_t i = 0; i < ARRAY_SIZE(LIMITS); i++) {
+		STR_AUTO got = STR_INIT(ANSWER_MAX);
+		list_pages(all, dir, LIMITS[i], &got);
+		assert_string_equal(str_c(&got), str_c(&wanted));
+	}
+	results_slots_free(all);
+	tree_end(dir);
+}
+
+TEST(test_pages_of_long_paths_stay_small)
+{
+	struct results_slots *all = results_slots_new();
+	STR_AUTO text = STR_INIT(ANSWER_MAX);
+	char path[600];
+	int dir = tree_begin();
+	for (int i = 0; i < RESULTS_PAGE; i++) {
+		(void)snprintf(path, sizeof(path), "%0200d/%0200d/%0190d", 1, 1, i);
+		tree_write(dir, path, "");
+	}
+	struct results_slot *p = results_take(all, "alice", RESULTS_ROWS);
+	p->dir = dup(dir);
+	p->limit = RESULTS_PAGE;
+	slot_answer(all, p, &text);
+	assert_true(span_is(scan_get(str_view(&text), "more"), "true"));
+	size_t n = scan_count(scan_get(str_view(&text), "results"));
+	assert_true(n > 500 && n < RESULTS_PAGE);
+	results_slots_free(all);
+	tree_end(dir);
+}
+
+/* ---- slots ------------------------------------------------------------------------------------
+ */
+
+TEST(test_slots_are_two_of_a_user_and_eight_of_all)
+{
+	static const char *const USERS[] = { "a", "a", "b", "b", "c", "c" };
+	struct results_slots *all = results_slots_new();
+	struct results_slot *p[8];
+	for (size_t i = 0; i < ARRAY_SIZE(USERS); i++)
+		assert_non_null(p[i] = results_take(all, USERS[i], RESULTS_TAR));
+	assert_null(results_take(all, "a", RESULTS_BYTES));
+	assert_non_null(p[6] = results_take(all, "a", RESULTS_ROWS));
+	assert_non_null(p[7] = results_take(all, NULL, RESULTS_BYTES));
+	assert_null(results_take(all, "d", RESULTS_ROWS));
+	results_leave(all, p[1]);
+	assert_non_null(p[1] = results_take(all, "a", RESULTS_BYTES));
+	for (size_t i = 0; i < ARRAY_SIZE(p); i++)
+		results_leave(all, p[i]);
+	results_slots_free(all);
+}
+
+TEST(test_slots_whose_readers_leave_are_free_again)
+{
+	struct results_slots *all = results_slots_new();
+	(void)signal(SIGPIPE, SIG_IGN); /* as in the server */
+	int dir = tree_begin();
+	tree_write(dir, "file", "");
+	FD_AUTO large = openat(dir, "file", O_RDWR | O_CLOEXEC);
+	assert_return_code(ftruncate(large, 1 << 30), errno);
+	for (int i = 0; i < 40; i++) {
+		struct results_slot *p;
+		while (!(p = results_take(all, "alice", RESULTS_TAR))) /* its threads end */
+			(void)usleep(1000);
+		p->dir = dup(dir);
+		assert_int_equal(results_send(all, p), 0);
+		results_leave(all, p);
+	}
+	results_slots_free(all);
+	tree_end(dir);
+}

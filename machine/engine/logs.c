@@ -130,21 +130,27 @@ static int kept_compare(const void *a, const void *b)
 	           ?: (x->ended_ms < y->ended_ms) - (x->ended_ms > y->ended_ms);
 }
 
-int64_t kept_bound(struct kept_files *v, size_t n, int64_t most, int64_t until,
-                   void (*drop)(struct engine *, const struct kept_files *), struct engine *e)
+/* Sorts by rank: the oldest one of the user who has most has the highest of all that are left.
+ * Returns all bytes. */
+static int64_t kept_rank(struct kept_files *v, size_t n)
 {
 	int64_t bytes = 0;
-	if (n > 0)
-		qsort(v, n, sizeof(*v), kept_compare);
+	qsort(v, n, sizeof(*v), kept_compare);
 	for (size_t i = 0; i < n; i++) {
 		bool same = i > 0 && strcmp(v[i].user, v[i - 1].user) == 0;
 		v[i].rank = v[i].bytes + (same ? v[i - 1].rank : 0);
 		bytes += v[i].bytes;
 	}
-	if (n == 0 || bytes <= most)
-		return bytes;
-	/* The oldest one of the user who has most has the highest rank of all that are left. */
 	qsort(v, n, sizeof(*v), kept_compare);
+	return bytes;
+}
+
+int64_t kept_bound(struct kept_files *v, size_t n, int64_t most, int64_t until,
+                   void (*drop)(struct engine *, const struct kept_files *), struct engine *e)
+{
+	int64_t bytes = n > 0 ? kept_rank(v, n) : 0;
+	if (bytes <= most)
+		return bytes;
 	for (size_t i = 0; i < n && bytes > until; i++) {
 		drop(e, &v[i]);
 		bytes -= v[i].bytes;

@@ -170,8 +170,8 @@ def test_storages_are_those_of_groups(check, cluster):
         wait_until(lambda: p.server.request("GET", "/api/v2/storages", headers=mine).status == 200)
         seen = p.server.request("GET", "/api/v2/storages", headers=mine).json["storages"]
         check.equal("storages", seen, [
-            {"name": "home", "share": False, "volumeName": "home-pv", "default": True},
-            {"name": "data", "share": True, "volumeName": "data-pv", "default": False}])
+            {"name": "home", "share": False, "volumeName": "home-pv", "default": True, "readOnly": False},
+            {"name": "data", "share": True, "volumeName": "data-pv", "default": False, "readOnly": True}])
         one = p.server.request("GET", "/api/v2/storages/data", headers=mine).json
         check.equal("one of them", (one["type"], one["readOnly"], one["data"]),
                     ("nfs", True, {"server": "10.0.0.9", "path": "/data"}))

@@ -296,7 +296,7 @@ def test_fetch_goes_on_after_an_interruption(check):
 
 
 SWAP = """
-import os, sys, itertools
+import itertools, os, shutil, sys
 top = sys.argv[1].encode()
 os.chdir(top)
 outside = sys.argv[2]
@@ -318,7 +318,10 @@ for n in itertools.count():
             os.rename(new, path)
         except OSError:
                         for one in (new, path, b'old%d' % (n % 3)):
-                shutil.rmtree(one, ignore_errors=True) if os.path.isdir(one) and not os.path.islink(one) else os.path.lexists(one) and os.unlink(one)
+                if os.path.isdir(one) and not os.path.islink(one):
+                    shutil.rmtree(one, ignore_errors=True)
+                elif os.path.lexists(one):
+                    os.unlink(one)
     with open('grows', 'ab') as f: f.write(b'inside' * 1000)
     with open('shrinks', 'wb') as f: f.write(b'inside' * (1 << (n % 18)))
     if os.path.getsize('grows') > 1 << 24: os.truncate('grows', 0)

@@ -133,7 +133,7 @@ function codeOf(id, config) {
 const parametersOf = (config) => Object.entries(config?.parameters ?? {}).map(([name, value]) =>
 	`${name} = ${typeof value === "string" ? value : JSON.stringify(value)}`).join("\n");
 
-/** What a task of this role runs and asks for, of a configuration of version 2 or 1. */
+/** Command and resources of a task of this role, of a configuration of version 2 or 1. */
 function roleOf(config, name) {
 	const roles = config?.taskRoles ?? {};
 	const role = (Array.isArray(roles) ? roles.find((one) => one.name === name)

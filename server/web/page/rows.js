@@ -7,7 +7,7 @@ import { duration, el, exitText, hashOf, idOf, now, pathOf, runMs, runTime, stat
 
 export const STATES = ["WAITING", "RUNNING", "STOPPING", "SUCCEEDED", "FAILED", "STOPPED"];
 
-// What the details of an ended job say about its end, which rows do not have.
+// The end of a job, as its details tell it; rows do not have it.
 const ends = new Map(); // {why, exit} by endOf(); {}: not known
 const meanings = new Map(); // of exit codes, until more is known
 const due = new Map(); // rows that have come into view, by endOf()

@@ -293,7 +293,7 @@ TEST(test_command_refuses_what_it_cannot_run)
 	assert_non_null(strstr(err_msg(&unit.e),
 	                       "--memory is for a command after --; with a file, the "
 	                       "file says how many: resourcePerInstance of its task roles"));
-	o = (struct options){ .no_storage = true, .image = "" };
+	o = (struct options){ .no_storage = true, .image = "", .results = "" };
 	assert_int_equal(compose_check_file(&o, no_err()), -1);
 	assert_non_null(strstr(err_msg(&unit.e), "--no-storage is for a command"));
 	static const char *const WRONG[] = { "", ":/x", "data:", "data:x", "data::/x" };
@@ -301,7 +301,9 @@ TEST(test_command_refuses_what_it_cannot_run)
 	for (size_t i = 0; i < ARRAY_SIZE(WRONG); i++) {
 		const char *one = WRONG[i];
 		struct job_text t;
-		o = (struct options){ .storage = { &one, 1 }, .command = TRUE, .name = "" };
+		o = (struct options){
+			.storage = { &one, 1 }, .command = TRUE, .name = "", .results = ""
+		};
 		assert_int_equal(compose_command(&t, &o, &CLUSTER, no_err()), -1);
 		assert_non_null(strstr(err_msg(&unit.e), "--storage: must be NAME[:PATH]"));
 		job_text_wipe(&t);

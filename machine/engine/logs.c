@@ -145,10 +145,11 @@ static int64_t kept_rank(struct kept_files *v, size_t n)
 	return bytes;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): its parameters */
 int64_t kept_bound(struct kept_files *v, size_t n, int64_t most, int64_t until,
                    void (*drop)(struct engine *, const struct kept_files *), struct engine *e)
 {
-	int64_t bytes = n > 0 ? kept_rank(v, n) : 0;
+	int64_t bytes = v ? kept_rank(v, n) : 0;
 	if (bytes <= most)
 		return bytes;
 	for (size_t i = 0; i < n && bytes > until; i++) {

@@ -317,7 +317,7 @@ for n in itertools.count():
                 os.rename(path, b'old%d' % (n % 3))
             os.rename(new, path)
         except OSError:
-                        for one in (new, path, b'old%d' % (n % 3)):
+            for one in (new, path, b'old%d' % (n % 3)):
                 if os.path.isdir(one) and not os.path.islink(one):
                     shutil.rmtree(one, ignore_errors=True)
                 elif os.path.lexists(one):

@@ -68,7 +68,8 @@ const cluster = (c: Schemas["VirtualCluster"]) => [c.usedCapacity, c.resourcesTo
 async function jobs() {
 	const named = (name: string) => ({ params: { path: { user: "alice", job: name } } });
 	const known = (name: string) => ({ params: { path: { job: `alice~${name}` } } });
-	await answer("POST /api/v2/jobs", api.POST("/api/v2/jobs", { body: file("failed", ["echo broken >&2", "exit 3"]) }), (a) =>
+	await answer("POST /api/v2/jobs", api.POST("/api/v2/jobs", {
+		body: { ...file("failed", ["echo 1 >results/loss", "echo broken >&2", "exit 3"]), extras: { results: true } } }), (a) =>
 		["status" in a ? a.status : undefined, "message" in a ? a.message : undefined]);
 	await answer("POST /api/v2/jobs?dryRun", api.POST("/api/v2/jobs", {
 		body: file("tried", ["true"]), params: { query: { dryRun: "true" } } }), tried);
@@ -105,6 +106,8 @@ async function jobs() {
 	await answer("GET /api/v2/jobs/{job}/job-attempts", api.GET("/api/v2/jobs/{job}/job-attempts", known("failed")), (a) => a.flatMap(attempt));
 	await answer("GET /api/v2/jobs/{job}/job-attempts/{attempt}", api.GET("/api/v2/jobs/{job}/job-attempts/{attempt}", {
 		params: { path: { job: "alice~failed", attempt: "0" } } }), attempt);
+	await answer("GET /api/v2/jobs/{job}/results", api.GET("/api/v2/jobs/{job}/results", known("failed")), (a) => typeof a === "string"
+		? [undefined] : [a.more, a.token, ...a.results.flatMap((r) => [r.path, r.href, r.kind, r.size, r.modified])]);
 	await answer("GET /api/v2/jobs/{job}/events", api.GET("/api/v2/jobs/{job}/events", known("failed")),
 		(a) => [a.totalCount, ...a.data.flatMap((e) => [e.type, e.reason, e.message, e.lastTimestamp, e.taskIndex])]);
 	const task = { job: "alice~failed", attempt: "0", role: "main", index: "0" };

@@ -2,7 +2,7 @@
 
 const globals = "AbortController AbortSignal Blob BroadcastChannel CustomEvent DOMException EventTarget " +
 	"FormData HashChangeEvent Headers Intl Node ResizeObserver TextDecoder TextEncoder URL URLSearchParams " +
-	"addEventListener atob clearInterval clearTimeout console crypto dispatchEvent document fetch getSelection " +
+	"addEventListener atob clearInterval clearTimeout console createImageBitmap crypto dispatchEvent document fetch getSelection " +
 	"getComputedStyle " +
 	"history location navigator queueMicrotask requestAnimationFrame scrollTo sessionStorage setInterval setTimeout";
 

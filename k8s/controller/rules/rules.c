@@ -463,6 +463,7 @@ void rules_answer(struct rules *r, const struct rules_time *now, void *request,
 	}
 	op->state = OP_WAITING;
 	op->due_ms = RULES_NEVER;
+	str_done(&op->body); /* others of this Framework may wait long for their answers */
 	op_take_answer(op, now, reply);
 }
 

@@ -4,7 +4,7 @@
 #include "base/code/code_internal.h"
 #include "base/enc.h"
 
-enum { TARGET_MAX = sizeof(((struct code_head *)0)->target) };
+enum { TARGET_MAX = sizeof(((struct ustar_head *)0)->target) };
 int code_refuse(struct err *e, const char *path, const char *fmt, ...)
 {
 	char shown[4 * QUOTE_MAX];
@@ -106,19 +106,10 @@ int code_entry_next(struct code_last *last, const struct code_entry *entry, stru
 	return 0;
 }
 
-/* Octal digits and NUL. */
-static void code_number(char *at, size_t size, uint64_t v)
+int code_header(struct ustar_head *head, const struct code_entry *entry, struct err *e)
 {
-	for (at[--size] = '\0'; size > 0; v >>= 3)
-		at[--size] = (char)('0' + (v & 7));
-}
-
-int code_header(struct code_head *head, const struct code_entry *entry, struct err *e)
-{
-	static const char MAGIC[8] = { 'u', 's', 't', 'a', 'r', '\0', '0', '0' };
 	struct span name = span_of(entry->path);
 	struct span prefix = span_to(name, 0);
-	unsigned sum = 0;
 	while (name.n > sizeof(head->name)) { /* the shortest prefix whose rest fits */
 		size_t n = span_chr(name, '/');
 		if (n == name.n)
@@ -132,21 +123,12 @@ int code_header(struct code_head *head, const struct code_entry *entry, struct e
 	bool file = entry->kind == CODE_FILE;
 	if (file && entry->size >> 33)
 		return code_refuse(e, entry->path, "a file has less than 8 GiB");
-	*head = (struct code_head){ .type = HEAD_TYPES[entry->kind] };
+	*head = (struct ustar_head){ .type = HEAD_TYPES[entry->kind] };
 	memcpy(head->name, name.p, name.n);
 	memcpy(head->prefix, prefix.p, prefix.n);
-	memcpy(head->magic, MAGIC, sizeof(MAGIC));
 	if (entry->kind == CODE_LINK)
 		memcpy(head->target, entry->target, strlen(entry->target));
 	bool runs = file ? entry->executable : entry->kind == CODE_DIRECTORY;
-	code_number(head->mode, sizeof(head->mode), runs ? 0755 : 0644);
-	code_number(head->user, sizeof(head->user), 0);
-	code_number(head->group, sizeof(head->group), 0);
-	code_number(head->size, sizeof(head->size), file ? (uint64_t)entry->size : 0);
-	code_number(head->time, sizeof(head->time), 0);
-	memset(head->sum, ' ', sizeof(head->sum)); /* so it counts for itself */
-	for (size_t i = 0; i < sizeof(*head); i++)
-		sum += ((const unsigned char *)head)[i];
-	code_number(head->sum, sizeof(head->sum) - 1, sum);
+	ustar_finish(head, runs, file ? entry->size : 0, 0);
 	return 0;
 }

@@ -1,15 +1,10 @@
 #pragma once
 /* The rules of entries, and their headers: reader and writer share them. */
 #include "base/code/code.h"
+#include "base/ustar.h"
 
-enum { CODE_BLOCK = 512, CODE_CHUNK = 64 << 10 /* bytes of streams */ };
+enum { CODE_CHUNK = 64 << 10 /* bytes of streams */ };
 
-/* A header of ustar: texts end with NUL unless they fill their field, numbers are octal digits. */
-struct code_head {
-	char name[100], mode[8], user[8], group[8], size[12], time[12], sum[8], type, target[100];
-	char magic[8], names[64], device[16], prefix[155], rest[12];
-};
-_Static_assert(sizeof(struct code_head) == CODE_BLOCK, "a header is a block");
 /* The characters of enum code_kind in `type`. */
 #define HEAD_TYPES "052"
 
@@ -25,4 +20,4 @@ struct code_last {
 /* Checks an entry, and makes it the last one.  -1 and *e. */
 int code_entry_next(struct code_last *last, const struct code_entry *entry, struct err *e);
 /* The header of an entry that is checked.  -1 and *e: its path or size do not fit into ustar. */
-int code_header(struct code_head *head, const struct code_entry *entry, struct err *e);
+int code_header(struct ustar_head *head, const struct code_entry *entry, struct err *e);

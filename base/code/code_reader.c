@@ -17,11 +17,8 @@ struct code_reader {
 	struct sha256 sha;
 	struct code_facts facts;
 	struct code_last last;
-	int64_t left;   /* bytes of the last file that are to come */
-	size_t padding; /* bytes of it, after these */
-	unsigned zeros; /* blocks at the end */
-	struct code_head head;
-	size_t have;          /* bytes of it */
+	struct ustar_stream tar;
+	struct ustar_head head;
 	char out[CODE_CHUNK]; /* inflated */
 };
 
@@ -35,6 +32,7 @@ struct code_reader *code_reader_new(const struct code_limits *limits, const stru
 	if (inflateInit2(&r->gzip, GZIP + WINDOW) != Z_OK)
 		abort();
 	sha256_begin(&r->sha);
+	r->tar.heads = (char *)&r->head;
 	return r;
 }
 
@@ -49,20 +47,14 @@ void code_reader_free(struct code_reader *r)
 /* Reads a header; then it is compared with that of the same entry, byte by byte. */
 static int code_reader_head(struct code_reader *r, struct err *e)
 {
-	enum { SUM_END = offsetof(struct code_head, type) };
-	static const char ZEROS[CODE_BLOCK];
-	const struct code_head *head = &r->head;
-	struct code_head wanted;
+	enum { SUM_END = offsetof(struct ustar_head, type) };
+	const struct ustar_head *head = &r->head;
+	struct ustar_head wanted;
 	char path[2 * CODE_PATH];
 	char target[sizeof(head->target) + 1];
 	char shown[4 * QUOTE_MAX];
 	struct code_entry entry = { .path = path, .target = target };
-	r->have = 0;
-	if (memcmp(head, ZEROS, CODE_BLOCK) == 0) {
-		r->zeros++;
-		return 0;
-	}
-	if (r->zeros)
+	if (r->tar.zeros)
 		return code_refuse(e, NULL, AFTER_END);
 	(void)snprintf(path, sizeof(path), "%.155s%s%.100s", head->prefix,
 	               head->prefix[0] ? "/" : "", head->name);
@@ -76,13 +68,11 @@ static int code_reader_head(struct code_reader *r, struct err *e)
 		    quote(shown, (struct span){ &head->type, 1 }));
 	entry.kind = (enum code_kind)(type - HEAD_TYPES);
 	entry.executable = entry.kind == CODE_FILE && head->mode[4] == '7';
-	for (size_t i = 0; i < 11 && entry.kind == CODE_FILE; i++)
-		entry.size = entry.size << 3 | (head->size[i] & 7);
+	entry.size = entry.kind == CODE_FILE ? ustar_size(head) : 0;
 	if (code_entry_next(&r->last, &entry, e) < 0 || code_header(&wanted, &entry, e) < 0)
 		return -1;
-	for (size_t i = 0, at; i < CODE_BLOCK; i++) {
-		at =
-		    (i + SUM_END) % CODE_BLOCK; /* the sum is last: other mistakes change it, too */
+	for (size_t i = 0, at; i < sizeof(wanted); i++) {
+		at = (i + SUM_END) % sizeof(wanted); /* the sum is last: others change it, too */
 		if (((const char *)head)[at] != ((const char *)&wanted)[at])
 			return code_refuse(
 			    e, path, "byte %zu of its header is not as rest-lit writes it", at);
@@ -93,41 +83,29 @@ static int code_reader_head(struct code_reader *r, struct err *e)
 	if (entry.size > r->limits.bytes - r->facts.bytes)
 		return err_set(e, TOO_LARGE, "the files of the archive have more than %lld bytes",
 		               (long long)r->limits.bytes);
-	r->facts.bytes += r->left = entry.size;
-	r->padding = (size_t)(-entry.size & (CODE_BLOCK - 1));
+	r->facts.bytes += r->tar.left = entry.size;
+	r->tar.padding = ustar_padding(entry.size);
 	return r->sink.entry ? r->sink.entry(r->sink.arg, &entry, e) : 0;
 }
 
 /* Takes bytes of the tar. */
 static int code_reader_take(struct code_reader *r, struct span tar, struct err *e)
 {
+	struct span part;
+	int rc = 0;
 	sha256_add(&r->sha, tar);
-	while (tar.n) {
-		size_t n = tar.n;
-		if (r->zeros == 2)
+	while (tar.n && rc == 0) {
+		if (r->tar.zeros == USTAR_END)
 			return code_refuse(e, NULL, AFTER_END);
-		if (r->left) {
-			n = (int64_t)n < r->left ? n : (size_t)r->left;
-			if (r->sink.data && r->sink.data(r->sink.arg, span_to(tar, n), e) < 0)
-				return -1;
-			r->left -= (int64_t)n;
-		} else if (r->padding) {
-			n = n < r->padding ? n : r->padding;
-			for (size_t i = 0; i < n; i++)
-				if (tar.p[i])
-					return code_refuse(e, r->last.path,
-					                   "the padding after it is not of zeros");
-			r->padding -= n;
-		} else {
-			n = n < CODE_BLOCK - r->have ? n : CODE_BLOCK - r->have;
-			memcpy((char *)&r->head + r->have, tar.p, n);
-			r->have += n;
-			if (r->have == CODE_BLOCK && code_reader_head(r, e) < 0)
-				return -1;
-		}
-		tar = span_from(tar, n);
+		enum ustar_part is = ustar_take(&r->tar, &tar, &part);
+		if (is == USTAR_DIRTY)
+			return code_refuse(e, r->last.path, "the padding after it is not of zeros");
+		if (is == USTAR_HEADS)
+			rc = code_reader_head(r, e);
+		else if (is == USTAR_DATA && r->sink.data)
+			rc = r->sink.data(r->sink.arg, part, e);
 	}
-	return 0;
+	return rc;
 }
 
 int code_reader_feed(struct code_reader *r, struct span packed, struct err *e)
@@ -155,7 +133,7 @@ int code_reader_feed(struct code_reader *r, struct span packed, struct err *e)
 
 int code_reader_end(struct code_reader *r, struct code_facts *out, struct err *e)
 {
-	if (!r->gzip_ended || r->zeros != 2)
+	if (!r->gzip_ended || r->tar.zeros != USTAR_END)
 		return code_refuse(e, NULL, "ends too early");
 	*out = r->facts;
 	sha256_end(&r->sha, out->sha256);

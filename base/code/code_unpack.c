@@ -6,37 +6,13 @@
 #include "base/code/code.h"
 #include "base/posix/fd.h"
 
-/* A file system that is full, a limit, a file that is there. */
-static int unpack_failed(const struct code_unpack *u, struct err *e)
-{
-	char shown[4 * QUOTE_MAX];
-	int saved = errno;
-	(void)quote(shown, span_of(u->path));
-	errno = saved;
-	return err_set(e, UNKNOWN_ERROR, "\"%s\" cannot be written: %m", shown);
-}
+static const char NOT_WRITTEN[] = "cannot be written";
 
 int code_unpack_end(struct code_unpack *u, struct err *e)
 {
 	int fd = u->file - 1;
 	u->file = 0;
-	return fd < 0 || close(fd) == 0 ? 0 : unpack_failed(u, e);
-}
-
-/* Opens the directory of the entry u->path, of which *name is the rest. */
-static int unpack_parent(const struct code_unpack *u, const char **name)
-{
-	char part[CODE_PATH + 1];
-	int dir = openat(u->dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	*name = u->path;
-	for (const char *slash; dir >= 0 && (slash = strchr(*name, '/')); *name = slash + 1) {
-		FD_AUTO above = dir;
-		size_t n = (size_t)(slash - *name);
-		memcpy(part, *name, n);
-		part[n] = '\0';
-		dir = openat(above, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	}
-	return dir;
+	return fd < 0 || close(fd) == 0 ? 0 : path_failed(u->path, NOT_WRITTEN, e);
 }
 
 static int unpack_entry(void *arg, const struct code_entry *entry, struct err *e)
@@ -47,9 +23,9 @@ static int unpack_entry(void *arg, const struct code_entry *entry, struct err *e
 	if (code_unpack_end(u, e) < 0)
 		return -1;
 	memcpy(u->path, entry->path, strlen(entry->path) + 1);
-	FD_AUTO dir = unpack_parent(u, &name);
+	FD_AUTO dir = fd_open_above(u->dir, u->path, &name);
 	if (dir < 0)
-		return unpack_failed(u, e);
+		return path_failed(u->path, NOT_WRITTEN, e);
 	if (entry->kind == CODE_LINK) {
 		good = symlinkat(entry->target, dir, name) == 0;
 	} else if (entry->kind == CODE_DIRECTORY) {
@@ -65,13 +41,13 @@ static int unpack_entry(void *arg, const struct code_entry *entry, struct err *e
 		u->file = fd + 1;
 		good = fd >= 0 && (!u->writable || fchmod(fd, mode) == 0);
 	}
-	return good ? 0 : unpack_failed(u, e);
+	return good ? 0 : path_failed(u->path, NOT_WRITTEN, e);
 }
 
 static int unpack_data(void *arg, struct span bytes, struct err *e)
 {
 	struct code_unpack *u = arg;
-	return fd_write_all(u->file - 1, bytes) == 0 ? 0 : unpack_failed(u, e);
+	return fd_write_all(u->file - 1, bytes) == 0 ? 0 : path_failed(u->path, NOT_WRITTEN, e);
 }
 
 struct code_sink code_unpack_sink(struct code_unpack *u)

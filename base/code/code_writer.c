@@ -50,7 +50,7 @@ static int code_writer_put(struct code_writer *w, struct span tar, int flush, st
 
 int code_writer_entry(struct code_writer *w, const struct code_entry *entry, struct err *e)
 {
-	struct code_head head;
+	struct ustar_head head;
 	if (w->left)
 		return code_refuse(e, w->last.path, "%lld bytes of it are missing",
 		                   (long long)w->left);
@@ -59,14 +59,14 @@ int code_writer_entry(struct code_writer *w, const struct code_entry *entry, str
 	w->facts.entries++;
 	if (entry->kind == CODE_FILE) {
 		w->facts.bytes += w->left = entry->size;
-		w->padding = (size_t)(-entry->size & (CODE_BLOCK - 1));
+		w->padding = ustar_padding(entry->size);
 	}
-	return code_writer_put(w, (struct span){ (const char *)&head, CODE_BLOCK }, Z_NO_FLUSH, e);
+	return code_writer_put(w, (struct span){ (const char *)&head, sizeof(head) }, Z_NO_FLUSH,
+	                       e);
 }
 
 int code_writer_data(struct code_writer *w, struct span bytes, struct err *e)
 {
-	static const char ZEROS[CODE_BLOCK];
 	if ((int64_t)bytes.n > w->left)
 		return code_refuse(e, w->last.path, "it has more bytes than its size says");
 	w->left -= (int64_t)bytes.n;
@@ -74,20 +74,20 @@ int code_writer_data(struct code_writer *w, struct span bytes, struct err *e)
 		return -1;
 	if (w->left)
 		return 0;
-	struct span padding = { ZEROS, w->padding };
+	struct span padding = { USTAR_ZEROS, w->padding };
 	w->padding = 0;
 	return code_writer_put(w, padding, Z_NO_FLUSH, e);
 }
 
 int code_writer_end(struct code_writer *w, struct code_facts *out, struct err *e)
 {
-	static const char ZEROS[2 * CODE_BLOCK];
 	int rc = 0;
 	if (out && w->left)
 		rc = code_refuse(e, w->last.path, "%lld bytes of it are missing",
 		                 (long long)w->left);
 	else if (out)
-		rc = code_writer_put(w, (struct span){ ZEROS, sizeof(ZEROS) }, Z_FINISH, e);
+		rc = code_writer_put(w, (struct span){ USTAR_ZEROS, sizeof(USTAR_ZEROS) }, Z_FINISH,
+		                     e);
 	if (out && rc == 0) {
 		*out = w->facts;
 		sha256_end(&w->sha, out->sha256);

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,18 +31,37 @@ int fd_write_all(int fd, struct span text)
 	return 0;
 }
 
+int fd_open_above(int dir, const char *path, const char **name)
+{
+	char part[PATH_MAX]; /* a longer one is cut, and too long for the kernel */
+	int at = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (const char *slash; at >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
+		FD_AUTO above = at;
+		(void)snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
+		at = openat(above, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	}
+	*name = path;
+	return at;
+}
+
+int path_failed(const char *path, const char *what, struct err *e)
+{
+	char shown[4 * QUOTE_MAX];
+	int saved = errno;
+	(void)quote(shown, span_of(path));
+	errno = saved;
+	return err_set(e, UNKNOWN_ERROR, "\"%s\" %s: %m", shown, what);
+}
+
 static int fd_open_regular(int dir, const char *path)
 {
 	struct stat st;
-	char name[256];
-	size_t n = strcspn(path, "/");
-	if (dir != AT_FDCWD && n > 0 && path[n] && n < sizeof(name)) {
-		memcpy(name, path, n);
-		name[n] = '\0';
-		FD_AUTO below = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		return below < 0 ? -1 : fd_open_regular(below, path + n + 1);
-	}
-	int fd = openat(dir, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	bool below = dir != AT_FDCWD && path[0] != '/' && strchr(path, '/');
+	FD_AUTO above = below ? fd_open_above(dir, path, &path) : -1;
+	if (below && above < 0)
+		return -1;
+	int fd = openat(below ? above : dir, path,
+	                O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	bool known = fd >= 0 && fstat(fd, &st) == 0;
 	if (known && S_ISREG(st.st_mode))
 		return fd;

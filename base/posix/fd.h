@@ -26,6 +26,16 @@ struct stat;
 #define FD_AUTO __attribute__((cleanup(fd_cleanup))) int
 void fd_cleanup(const int *fd);
 
+/*
+ * Opens the directory of a path below a directory, by O_PATH; *name is the rest of the path, which
+ * is not opened.  The path is relative, and no part of it may be a link; `..` is not refused.  -1
+ * and errno.
+ */
+int fd_open_above(int dir, const char *path, const char **name);
+
+/* Fills *e (500) with `"PATH" WHAT: ` and the error of errno.  -1. */
+int path_failed(const char *path, const char *what, struct err *e);
+
 /* Errors that pass, because the machine lacks processes, memory, namespaces, descriptors or space;
  * 0 at the end. */
 extern const int ERRORS_OF_LACK[];

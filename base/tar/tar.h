@@ -24,14 +24,13 @@
  *
  * Thread: own
  */
-#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/str.h"
 
 enum {
-	TAR_BLOCK = 512,
 	TAR_PATH = 4095,      /* bytes of a path; of a component 255 */
 	TAR_DEPTH = 64,       /* components */
 	TAR_ENTRIES = 1000000 /* of an archive */
@@ -120,7 +119,8 @@ struct tar_unpack {
 	char path[TAR_PATH + 1];
 	/* Hashes of the paths so far; of a directory with a slash. */
 	struct tar_names {
-		uint64_t key[2], *v;
+		struct hash_key key;
+		uint64_t *v;
 		size_t n, cap;
 	} names;
 };

@@ -1,21 +1,21 @@
 /* Reads an archive piece by piece: what is not what tar.c writes for the same entry is refused. */
+#include <assert.h>
 #include <stdlib.h>
-#include <sys/types.h>
 
 #include "base/tar/tar_internal.h"
 
-enum { HEADS = 2 * TAR_BLOCK + TAR_RECORDS + TAR_BLOCK };
+enum { HEADS = 3 * USTAR_BLOCK + TAR_RECORDS };
+
+static const char NOT_OURS[] = "has an entry that rest-lit does not write";
+static const char DIRTY[] = "has other bytes than zeros for padding";
 
 struct tar_reader {
 	struct tar_sink sink;
-	struct str heads;        /* of the next entry or note, as far as they have come */
-	size_t need;             /* bytes of them */
-	int64_t left;            /* bytes of the last file that are to come */
-	size_t padding;          /* bytes of it, after these */
-	size_t zeros;            /* bytes of the end so far */
+	struct ustar_stream tar;
 	int64_t entries;         /* that may follow */
 	char path[TAR_PATH + 1]; /* of the last entry; "": none */
 	bool open;               /* it is a file that is not complete */
+	char heads[HEADS];       /* of the next entry or note, as far as they have come */
 };
 
 static int tar_refuse(struct err *e, const char *path, const char *text)
@@ -30,18 +30,15 @@ static int tar_refuse(struct err *e, const char *path, const char *text)
 struct tar_reader *tar_reader_new(struct tar_sink sink, int64_t entries)
 {
 	struct tar_reader *r = xcalloc(1, sizeof(*r));
+	assert(entries >= 0);
 	r->sink = sink;
 	r->entries = entries;
-	r->heads = STR_INIT(HEADS);
-	r->need = TAR_BLOCK;
+	r->tar.heads = r->heads;
 	return r;
 }
 
 void tar_reader_free(struct tar_reader *r)
 {
-	if (!r)
-		return;
-	str_done(&r->heads);
 	free(r);
 }
 
@@ -61,8 +58,8 @@ static struct span tar_record(struct span *records, const char *key)
 }
 
 /* The entry of r->heads is complete, and compared with that which the writer makes. */
-static int tar_reader_entry(struct tar_reader *r, struct span records, const struct tar_head *head,
-                            struct err *e)
+static int tar_reader_entry(struct tar_reader *r, struct span records,
+                            const struct ustar_head *head, struct err *e)
 {
 	STR_AUTO wanted = STR_INIT(HEADS);
 	char path[TAR_PATH + 1];
@@ -74,10 +71,10 @@ static int tar_reader_entry(struct tar_reader *r, struct span records, const str
 	int64_t ns;
 	size_t dot = span_chr(time, '.');
 	if (!name.p || name.n > TAR_PATH || memchr(name.p, '\0', name.n) ||
-	    parse_i64(size, 0, INT64_MAX - TAR_BLOCK, &entry.size) < 0 ||
+	    parse_i64(size, 0, INT64_MAX - USTAR_BLOCK, &entry.size) < 0 ||
 	    parse_i64(span_to(time, dot), 0, TAR_TIME_MAX, &s) < 0 || dot >= time.n ||
 	    parse_i64(span_from(time, dot + 1), 0, NS_OF_S - 1, &ns) < 0)
-		return tar_refuse(e, r->path, "has an entry that rest-lit does not write");
+		return tar_refuse(e, r->path, NOT_OURS);
 	memcpy(path, name.p, name.n);
 	path[name.n] = '\0';
 	entry.time_ns = s * NS_OF_S + ns;
@@ -86,13 +83,13 @@ static int tar_reader_entry(struct tar_reader *r, struct span records, const str
 	if (!tar_path_ok(path) || (entry.kind == TAR_DIRECTORY && entry.size))
 		return tar_refuse(e, r->path, "has a path that leads elsewhere, or is too long");
 	tar_put_entry(&wanted, &entry);
-	if (!span_eq(str_view(&wanted), str_view(&r->heads)))
-		return tar_refuse(e, r->path, "has an entry that rest-lit does not write");
+	if (!span_eq(str_view(&wanted), (struct span){ r->heads, r->tar.have }))
+		return tar_refuse(e, r->path, NOT_OURS);
 	if (r->entries-- == 0)
 		return tar_refuse(e, r->path, "has too many entries");
 	memcpy(r->path, path, name.n + 1);
-	r->left = entry.size;
-	r->padding = tar_padding(entry.size);
+	r->tar.left = entry.size;
+	r->tar.padding = ustar_padding(entry.size);
 	r->open = entry.kind == TAR_FILE;
 	return r->sink.entry(r->sink.arg, &entry, e);
 }
@@ -107,81 +104,57 @@ static int tar_reader_note(struct tar_reader *r, struct span records, struct err
 		text[comment.n] = '\0';
 		tar_put_note(&wanted, text);
 	}
-	if (!wanted.n || !span_eq(str_view(&wanted), str_view(&r->heads)) || r->entries-- == 0)
+	if (!span_eq(str_view(&wanted), (struct span){ r->heads, r->tar.have }) ||
+	    r->entries-- == 0)
 		return tar_refuse(e, r->path, "has a note that rest-lit does not write");
 	return r->sink.note(r->sink.arg, text, e);
 }
 
-/* r->need bytes of headers have come: they are complete, or tell how many follow. */
+/* Headers have come: they are complete, or tell how many bytes follow. */
 static int tar_reader_heads(struct tar_reader *r, struct err *e)
 {
-	const struct tar_head *head = (const struct tar_head *)(const void *)r->heads.p;
-	int64_t size = 0;
+	const struct ustar_head *head = (const struct ustar_head *)r->heads;
+	size_t size = (size_t)ustar_size(head);
 	bool note = head->type == TAR_GLOBAL;
-	for (size_t i = 0; i + 1 < sizeof(head->size); i++)
-		size = size << 3 | (head->size[i] & 7);
-	if (!note && r->zeros)
+	if (r->tar.zeros < USTAR_END && (r->tar.zeros || !head->name[0]))
+		return tar_refuse(e, r->path, DIRTY);
+	if (!note && r->tar.zeros)
 		return tar_refuse(e, r->path, "goes on after its end");
 	if ((!note && head->type != TAR_EXTENDED) || size > TAR_RECORDS)
-		return tar_refuse(e, r->path, "has an entry that rest-lit does not write");
-	size_t extended = TAR_BLOCK + (size_t)size + tar_padding(size);
-	struct span records = { r->heads.p + TAR_BLOCK, (size_t)size };
-	size_t need = extended + (note ? 0 : TAR_BLOCK);
-	if (r->need < need) {
-		r->need = need;
+		return tar_refuse(e, r->path, NOT_OURS);
+	size_t extended = USTAR_BLOCK + size + ustar_padding((int64_t)size);
+	struct span records = { r->heads + USTAR_BLOCK, size };
+	size_t need = extended + (note ? 0 : USTAR_BLOCK);
+	if (r->tar.need < need) {
+		r->tar.need = need;
 		return 0;
 	}
-	head = (const struct tar_head *)(const void *)(r->heads.p + extended);
-	int rc = note ? tar_reader_note(r, records, e) : tar_reader_entry(r, records, head, e);
-	r->heads.n = 0;
-	r->need = TAR_BLOCK;
-	return rc;
-}
-
-/* Takes some of the bytes; returns how many, or -1 and *e. */
-static ssize_t tar_reader_take(struct tar_reader *r, struct span bytes, struct err *e)
-{
-	size_t n = bytes.n;
-	bool ends = r->zeros == TAR_END;
-	bool zeros =
-	    r->padding || (r->zeros && !ends) || (r->heads.n == 0 && bytes.p[0] == '\0' && !ends);
-	if (r->left) {
-		n = (int64_t)n < r->left ? n : (size_t)r->left;
-		r->left -= (int64_t)n;
-		return r->sink.data(r->sink.arg, span_to(bytes, n), e) < 0 ? -1 : (ssize_t)n;
-	}
-	size_t most = r->padding ? r->padding : zeros ? TAR_END - r->zeros : r->need - r->heads.n;
-	n = n < most ? n : most;
-	for (size_t i = 0; zeros && i < n; i++)
-		if (bytes.p[i])
-			return tar_refuse(e, r->path, "has other bytes than zeros for padding");
-	if (r->padding)
-		r->padding -= n;
-	else if (zeros)
-		r->zeros += n;
-	else
-		str_put(&r->heads, bytes.p, n);
-	return !zeros && r->heads.n == r->need && tar_reader_heads(r, e) < 0 ? -1 : (ssize_t)n;
+	head = (const struct ustar_head *)(r->heads + extended);
+	return note ? tar_reader_note(r, records, e) : tar_reader_entry(r, records, head, e);
 }
 
 int tar_reader_feed(struct tar_reader *r, struct span bytes, struct err *e)
 {
-	while (bytes.n) {
-		ssize_t n = tar_reader_take(r, bytes, e);
-		if (n < 0)
-			return -1;
-		bytes = span_from(bytes, (size_t)n);
-		if (r->open && !r->left) {
+	struct span part;
+	int rc = 0;
+	while (bytes.n && rc == 0) {
+		enum ustar_part is = ustar_take(&r->tar, &bytes, &part);
+		if (is == USTAR_DIRTY)
+			rc = tar_refuse(e, r->path, DIRTY);
+		else if (is == USTAR_HEADS)
+			rc = tar_reader_heads(r, e);
+		else if (is == USTAR_DATA)
+			rc = r->sink.data(r->sink.arg, part, e);
+		if (rc == 0 && r->open && !r->tar.left) {
 			r->open = false;
-			if (r->sink.complete(r->sink.arg, e) < 0)
-				return -1;
+			rc = r->sink.complete(r->sink.arg, e);
 		}
 	}
-	return 0;
+	return rc;
 }
 
 int tar_reader_end(struct tar_reader *r, struct err *e)
 {
-	bool whole = r->zeros == TAR_END && r->heads.n == 0;
+	bool whole = r->tar.zeros == USTAR_END && r->tar.have == r->tar.need;
 	return whole ? 0 : tar_refuse(e, r->path, "ends too early");
 }

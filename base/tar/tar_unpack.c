@@ -7,20 +7,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "base/posix/fd.h"
 #include "base/tar/tar_internal.h"
 
 enum { SAME_NS = 1000000, NAMES_LEAST = 1024, LARGE = 16 << 20 };
-
-static int tar_failed(const char *path, const char *what, struct err *e)
-{
-	char shown[4 * QUOTE_MAX];
-	int saved = errno;
-	(void)quote(shown, span_of(path));
-	errno = saved;
-	return err_set(e, UNKNOWN_ERROR, "\"%s\" %s: %m", shown, what);
-}
 
 /* ---- the names so far: a table with open addressing, at most half full ---- */
 
@@ -34,18 +24,16 @@ static uint64_t *tar_names_slot(const struct tar_names *names, uint64_t hash)
 
 static uint64_t tar_names_hash(const struct tar_names *names, const char *path, size_t n)
 {
-	const struct hash_key key = { { names->key[0], names->key[1] } };
-	return hash_bytes(&key, (struct span){ path, n }) | 1;
+	return hash_bytes(&names->key, (struct span){ path, n }) | 1;
 }
 
 static void tar_names_grow(struct tar_names *names)
 {
 	struct tar_names old = *names;
-	struct hash_key key = hash_key_new();
 	if (names->n * 2 < names->cap)
 		return;
 	if (!names->cap)
-		memcpy(names->key, key.v, sizeof(names->key));
+		names->key = hash_key_new();
 	names->cap = names->cap ? 2 * names->cap : NAMES_LEAST;
 	names->v = xcalloc(names->cap, sizeof(*names->v));
 	for (size_t i = 0; i < old.cap; i++)
@@ -84,22 +72,6 @@ static int tar_names_add(struct tar_names *names, const struct tar_entry *entry,
 
 /* ---- entries ---- */
 
-/* Opens the directory of a path, of which *name is the rest; no part of it is a link. */
-static int tar_parent(const struct tar_unpack *u, const char *path, const char **name)
-{
-	char part[TAR_PATH + 1];
-	int dir = openat(u->dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	*name = path;
-	for (const char *slash; dir >= 0 && (slash = strchr(*name, '/')); *name = slash + 1) {
-		FD_AUTO above = dir;
-		size_t n = (size_t)(slash - *name);
-		memcpy(part, *name, n);
-		part[n] = '\0';
-		dir = openat(above, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	}
-	return dir;
-}
-
 static void tar_say(struct tar_unpack *u, enum tar_news news)
 {
 	u->news[news]++;
@@ -125,11 +97,11 @@ static int tar_make_directory(int parent, const char *name, const char *path, st
 	if (mkdirat(parent, name, 0777) == 0)
 		return 0;
 	if (errno != EEXIST)
-		return tar_failed(path, "cannot be made", e);
+		return path_failed(path, "cannot be made", e);
 	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
 		return 0;
 	errno = ENOTDIR;
-	return tar_failed(
+	return path_failed(
 	    path, "is there, but no directory of its own: remove it, or name another one", e);
 }
 
@@ -141,7 +113,7 @@ static int tar_has_room(const struct tar_entry *entry, int parent, struct err *e
 	    entry->size / (int64_t)disk.f_frsize < (int64_t)disk.f_bavail)
 		return 0;
 	errno = ENOSPC;
-	return tar_failed(entry->path, "cannot be written", e);
+	return path_failed(entry->path, "cannot be written", e);
 }
 
 /* Begins a file, unless it is there. */
@@ -167,7 +139,7 @@ static int tar_begin_file(struct tar_unpack *u, const char *name, const struct t
 	(void)unlinkat(u->parent - 1, TAR_PART, 0); /* of a fetch that was interrupted */
 	u->file = 1 + openat(u->parent - 1, TAR_PART,
 	                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-	return u->file ? 0 : tar_failed(entry->path, "cannot be written", e);
+	return u->file ? 0 : path_failed(entry->path, "cannot be written", e);
 }
 
 static int tar_unpack_entry(void *arg, const struct tar_entry *entry, struct err *e)
@@ -182,10 +154,10 @@ static int tar_unpack_entry(void *arg, const struct tar_entry *entry, struct err
 	u->time_ns = entry->time_ns;
 	if (u->parent)
 		(void)close(u->parent - 1); /* a directory holds no data */
-	u->parent = 1 + tar_parent(u, u->path, &name);
+	u->parent = 1 + fd_open_above(u->dir, u->path, &name);
 	if (!u->parent)
-		return tar_failed(u->path,
-		                  "cannot be written: its directory is a link, or not there", e);
+		return path_failed(u->path,
+		                   "cannot be written: its directory is a link, or not there", e);
 	return entry->kind == TAR_DIRECTORY ? tar_make_directory(u->parent - 1, name, u->path, e)
 	                                    : tar_begin_file(u, name, entry, e);
 }
@@ -197,7 +169,7 @@ static int tar_unpack_data(void *arg, struct span bytes, struct err *e)
 		return 0;
 	u->bytes += (int64_t)bytes.n;
 	return fd_write_all(u->file - 1, bytes) == 0 ? 0
-	                                             : tar_failed(u->path, "cannot be written", e);
+	                                             : path_failed(u->path, "cannot be written", e);
 }
 
 static int tar_unpack_complete(void *arg, struct err *e)
@@ -214,7 +186,7 @@ static int tar_unpack_complete(void *arg, struct err *e)
 	good = close(fd) == 0 && good &&
 	       renameat(u->parent - 1, TAR_PART, u->parent - 1, slash ? slash + 1 : u->path) == 0;
 	if (!good) {
-		(void)tar_failed(u->path, "cannot be written", e);
+		(void)path_failed(u->path, "cannot be written", e);
 		(void)unlinkat(u->parent - 1, TAR_PART, 0);
 		return -1;
 	}

@@ -3,6 +3,7 @@
 #include "base/code/code.h"
 #include "base/gzip.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/lib/ustar.h"
 
 enum { BLOCK = 512, PACKED_MAX = 2 << 20, ENTRIES = 50, BYTES = 1 << 16 };
 
@@ -66,15 +67,9 @@ FUZZ(text)
 	size_t piece = text.n ? 1 + fuzz_byte(&text) : 1;
 	code_read(text, piece);
 	char *tar = arena_dup(&a, text);
-	for (size_t at = 0; at + BLOCK <= text.n; at += BLOCK) {
-		unsigned sum = 8 * ' ';
-		if (memcmp(tar + at + 257, "ustar", 6) != 0)
-			continue;
-		for (size_t i = 0; i < BLOCK; i++)
-			sum += i >= 148 && i < 156 ? 0 : (unsigned char)tar[at + i];
-		for (size_t i = 6; i > 0; sum >>= 3)
-			tar[at + 148 + --i] = (char)('0' + (sum & 7));
-	}
+	for (size_t at = 0; at + BLOCK <= text.n; at += BLOCK)
+		if (memcmp(tar + at + 257, "ustar", 6) == 0)
+			head_sum(tar + at, 0);
 	if (gzip_pack((struct span){ tar, text.n }, PACKED_MAX, &a, &packed))
 		code_read(packed, piece);
 }

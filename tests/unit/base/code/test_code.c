@@ -11,6 +11,7 @@
 #include "base/gzip.h"
 #include "base/posix/fd.h"
 #include "base/posix/rmtree.h"
+#include "tests/lib/ustar.h"
 
 enum { ARCHIVE_MAX = 4 << 20, BLOCK = 512 };
 
@@ -27,34 +28,16 @@ struct made {
 	bool false_sum;
 };
 
-static void put_octal(char *at, int digits, size_t v)
-{
-	for (at[digits] = '\0'; digits > 0; v /= 8)
-		at[--digits] = (char)('0' + v % 8);
-}
-
-/* An independent writer of ustar. */
 static void put_made(struct str *out, const struct made *m)
 {
-	char head[BLOCK] = { 0 };
+	char head[BLOCK];
 	size_t n = m->text && m->type == '0' ? strlen(m->text) : 0;
-	memcpy(head, m->path, strlen(m->path) > 100 ? 100 : strlen(m->path));
-	put_octal(head + 100, 7, m->type == '5' ? 0755 : 0644);
-	put_octal(head + 108, 7, 0);
-	put_octal(head + 116, 7, 0);
-	put_octal(head + 124, 11, n);
-	put_octal(head + 136, 11, 0);
-	memset(head + 148, ' ', 8);
-	head[156] = m->type;
+	head_fill(head, m->type, m->path, n);
 	if (m->type != '0' && m->text)
 		memcpy(head + 157, m->text, strlen(m->text));
-	memcpy(head + 257, (const char[]){ 'u', 's', 't', 'a', 'r', '\0', '0', '0' }, 8);
 	if (m->patch)
 		memcpy(head + m->at, m->patch, m->n);
-	unsigned sum = m->false_sum;
-	for (size_t i = 0; i < BLOCK; i++)
-		sum += (unsigned char)head[i];
-	put_octal(head + 148, 6, sum);
+	head_sum(head, m->false_sum);
 	str_put(out, head, BLOCK);
 	if (n == 0)
 		return;

@@ -3,12 +3,14 @@
 #include "tests/unit/base/cmocka.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/posix/fd.h"
 #include "base/posix/process.h"
+#include "base/posix/rmtree.h"
 
 static int dir = -1;
 
@@ -44,6 +46,53 @@ TEST(test_fd_read_at_refuses_links_and_special_files)
 		assert_string_equal(text, "");
 		assert_int_equal(fd_read_str(dir, BAD[i], &all), -1);
 	}
+}
+
+TEST(test_fd_open_above_opens_no_path_with_a_link)
+{
+	static const struct {
+		const char *path, *name;
+		int error;
+	} PATHS[] = {
+		{ "file", "file", 0 },
+		{ "d/e/file", "file", 0 },
+		{ "d/e/", "", 0 },
+		{ "none/file", NULL, ENOENT },
+		{ "d/none/f", NULL, ENOENT },
+		{ "file/f", NULL, ENOTDIR },
+		{ "up/file", NULL, ENOTDIR },
+		{ "d/up/file", NULL, ENOTDIR },
+		{ "d//file", NULL, ENOENT },
+	};
+	char text[8];
+	char path[2 * PATH_MAX];
+	struct stat st;
+	struct stat wanted;
+	assert_return_code(mkdirat(dir, "d", 0700) | mkdirat(dir, "d/e", 0700), errno);
+	assert_return_code(symlinkat(".", dir, "up") | symlinkat("..", dir, "d/up"), errno);
+	assert_return_code(linkat(dir, "file", dir, "d/e/file", 0), errno);
+	for (size_t i = 0; i < ARRAY_SIZE(PATHS); i++) {
+		const char *name;
+		FD_AUTO above = fd_open_above(dir, PATHS[i].path, &name);
+		assert_int_equal(above < 0 ? errno : 0, PATHS[i].error);
+		if (above >= 0) {
+			assert_string_equal(name, PATHS[i].name);
+			assert_return_code(fstatat(dir, i ? "d/e" : ".", &wanted, 0), errno);
+			assert_return_code(fstat(above, &st), errno);
+			assert_int_equal(st.st_ino, wanted.st_ino);
+			assert_int_equal(fcntl(above, F_GETFD), FD_CLOEXEC);
+		}
+		assert_int_equal(fd_read_at(dir, PATHS[i].path, text, sizeof(text)),
+		                 above >= 0 && *name ? 4 : -1);
+	}
+	for (size_t n = NAME_MAX; n < sizeof(path) - 2; n += PATH_MAX - 1) {
+		const char *name;
+		memset(path, 'x', n);
+		memcpy(path + n, "/f", 3);
+		assert_int_equal(fd_open_above(dir, path, &name), -1);
+		assert_int_equal(errno, n == NAME_MAX ? ENOENT : ENAMETOOLONG);
+	}
+	assert_int_equal(tree_remove(dir, "d", 10) | unlinkat(dir, "up", 0), 0);
 }
 
 TEST(test_dir_list_gives_names_and_refuses_links)

@@ -13,6 +13,7 @@
 #include "base/posix/fd.h"
 #include "base/posix/rmtree.h"
 #include "base/tar/tar.h"
+#include "tests/lib/ustar.h"
 
 enum { ARCHIVE_MAX = 4 << 20, BLOCK = 512, LIMIT = 100 };
 
@@ -205,35 +206,17 @@ struct lie {
 	bool taken; /* it is not refused, and stays inside */
 };
 
-static void put_octal(char *at, int digits, size_t v)
-{
-	for (at[digits] = '\0'; digits > 0; v /= 8)
-		at[--digits] = (char)('0' + v % 8);
-}
-
 static void put_head(struct str *out, const struct lie *l, char type, const char *name, size_t n)
 {
-	char head[BLOCK] = { 0 };
-	char cut[101] = { 0 };
-	(void)snprintf(cut, sizeof(cut), "%s", name);
-	memcpy(head, cut, 100);
-	put_octal(head + 100, 7, type == '5' ? 0755 : 0644);
-	put_octal(head + 108, 7, 0);
-	put_octal(head + 116, 7, 0);
-	put_octal(head + 124, 11, n);
-	put_octal(head + 136, 11, type == 'x' ? 0 : 1);
-	if (type != 'x' && l->head_size)
+	char head[BLOCK];
+	bool extended = type == 'x';
+	head_fill(head, type, name, n);
+	head_octal(head + 136, 11, !extended);
+	if (!extended && l->head_size)
 		memcpy(head + 124, l->head_size, strlen(l->head_size));
-	head[156] = type;
-	if (type != 'x' && l->target)
+	if (!extended && l->target)
 		memcpy(head + 157, l->target, strlen(l->target));
-	memcpy(head + 257, (const char[]){ 'u', 's', 't', 'a', 'r', '\0', '0', '0' }, 8);
-	unsigned sum = type != 'x' && l->false_sum;
-	memset(head + 148, ' ', 8);
-	for (size_t i = 0; i < BLOCK; i++)
-		sum += (unsigned char)head[i];
-	put_octal(head + 148, 6, sum);
-	head[155] = ' ';
+	head_sum(head, !extended && l->false_sum);
 	str_put(out, head, BLOCK);
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 /* Headers of tar by another hand than that of the product: tests write wrong ones, too. */
-#include <string.h>
+#include <stdio.h>
+
+#include "base/str.h"
 
 static inline void head_octal(char *at, int digits, size_t v)
 {
@@ -31,4 +33,16 @@ static inline void head_sum(char *head, unsigned more)
 		sum += i >= 148 && i < 156 ? 0 : (unsigned char)head[i];
 	for (size_t i = 6; i > 0; sum >>= 3)
 		head[148 + --i] = (char)('0' + (sum & 7));
+}
+
+/* A record of an extended header. */
+static inline void record_put(struct str *out, const char *key, struct span value)
+{
+	size_t n = strlen(key) + value.n + 3;
+	size_t all = n + 1;
+	while (n + (size_t)snprintf(NULL, 0, "%zu", all) != all)
+		all++;
+	str_printf(out, "%zu %s=", all, key);
+	str_span(out, value);
+	str_char(out, '\n');
 }

@@ -220,18 +220,6 @@ static void put_head(struct str *out, const struct lie *l, char type, const char
 	str_put(out, head, BLOCK);
 }
 
-static void put_record(struct str *out, const char *key, struct span value)
-{
-	char digits[24];
-	size_t n = strlen(key) + value.n + 3;
-	size_t all = n + 1;
-	while (n + (size_t)snprintf(digits, sizeof(digits), "%zu", all) != all)
-		all++;
-	str_printf(out, "%s %s=", digits, key);
-	str_span(out, value);
-	str_char(out, '\n');
-}
-
 static void put_lie(struct str *out, const struct lie *l)
 {
 	STR_AUTO records = STR_INIT(ARCHIVE_MAX);
@@ -242,10 +230,10 @@ static void put_lie(struct str *out, const struct lie *l)
 		put_directory(out, l->directory);
 	if (l->file)
 		put_file(out, l->file, "first");
-	put_record(&records, "path",
+	record_put(&records, "path",
 	           (struct span){ l->path, l->path_n ? l->path_n : strlen(l->path) });
-	put_record(&records, "size", span_of(l->size ?: size));
-	put_record(&records, "mtime", span_of(l->time ?: "1.500000000"));
+	record_put(&records, "size", span_of(l->size ?: size));
+	record_put(&records, "mtime", span_of(l->time ?: "1.500000000"));
 	if (!l->no_extended) {
 		put_head(out, l, 'x', "rest-lit", records.n);
 		str_span(out, str_view(&records));

@@ -53,8 +53,7 @@ enum ustar_part ustar_take(struct ustar_stream *s, struct span *bytes, struct sp
 	s->have += part->n;
 	if (s->have < s->need)
 		return USTAR_NOTHING;
-	if (s->need > USTAR_BLOCK || s->zeros == USTAR_END ||
-	    memcmp(s->heads, USTAR_ZEROS, USTAR_BLOCK) != 0)
+	if (s->zeros == USTAR_END || memcmp(s->heads, USTAR_ZEROS, USTAR_BLOCK) != 0)
 		return USTAR_HEADS;
 	s->zeros++;
 	return USTAR_NOTHING;

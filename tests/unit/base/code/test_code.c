@@ -405,6 +405,9 @@ TEST(test_code_reader_wants_one_whole_archive)
 	assert_refused(pack_tar(&tar, &unit.a), 400, AFTER, "an entry between them");
 	tar.n = n;
 	put_end(&tar);
+	tar.p[tar.n - 1] = 'x';
+	assert_refused(pack_tar(&tar, &unit.a), 400, AFTER, "the last byte");
+	tar.p[tar.n - 1] = '\0';
 	tar.p[n - 1] = 'x';
 	assert_refused(pack_tar(&tar, &unit.a), 400,
 	               "entry \"a\": the padding after it is not of zeros", "padding");

@@ -71,6 +71,8 @@ TEST(test_fd_open_above_opens_no_path_with_a_link)
 	assert_return_code(mkdirat(dir, "d", 0700) | mkdirat(dir, "d/e", 0700), errno);
 	assert_return_code(symlinkat(".", dir, "up") | symlinkat("..", dir, "d/up"), errno);
 	assert_return_code(linkat(dir, "file", dir, "d/e/file", 0), errno);
+	int lowest = dup(dir);
+	(void)close(lowest);
 	for (size_t i = 0; i < ARRAY_SIZE(PATHS); i++) {
 		const char *name;
 		FD_AUTO above = fd_open_above(dir, PATHS[i].path, &name);
@@ -92,6 +94,8 @@ TEST(test_fd_open_above_opens_no_path_with_a_link)
 		assert_int_equal(fd_open_above(dir, path, &name), -1);
 		assert_int_equal(errno, n == NAME_MAX ? ENOENT : ENAMETOOLONG);
 	}
+	FD_AUTO again = dup(dir);
+	assert_int_equal(again, lowest); /* all are closed */
 	assert_int_equal(tree_remove(dir, "d", 10) | unlinkat(dir, "up", 0), 0);
 }
 

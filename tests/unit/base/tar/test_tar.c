@@ -358,24 +358,36 @@ TEST(test_a_server_that_lies_writes_nothing_outside_the_directory)
 	}
 }
 
+#define BEHIND_A "the archive, behind \"a\", "
+#define UNKNOWN  "the archive has a note that is unknown"
+#define EARLY    BEHIND_A "ends too early"
+#define LATE     BEHIND_A "goes on after its end"
+#define OTHER    BEHIND_A "has an entry that rest-lit does not write"
+#define DIRTY    BEHIND_A "has other bytes than zeros for padding"
+
 TEST(test_notes_and_ends_are_as_the_server_writes_them)
 {
 	static const struct {
-		const char *notes[3]; /* "!": two blocks of zeros, "?": other bytes, "+": a file */
+		const char *notes[3]; /* "!": two blocks of zeros, "0": one, "?": other bytes, "^":
+		                         behind a NUL, "+": a file */
+		const char *want;
 	} BAD[] = {
-		{ { "!", "end 0", "end 0" } },
-		{ { "!", "end" } },
-		{ { "!", "end -2" } },
-		{ { "!", "melted", "end 0" } },
-		{ { "!", "end 0", "grew" } },
-		{ { "!" } },
-		{ { "end 0" } },
-		{ { "!", "!", "end 0" } },
-		{ { "!", "end 0", "?" } },
-		{ { "!", "end 0", "!" } },
-		{ { "!", "+", "end 0" } },
-		{ { "!", "end 0", "+" } },
-		{ { "?", "!", "end 0" } },
+		{ { "!", "end 0", "end 0" }, UNKNOWN },
+		{ { "!", "end" }, UNKNOWN },
+		{ { "!", "end -2" }, UNKNOWN },
+		{ { "!", "melted", "end 0" }, UNKNOWN },
+		{ { "!", "end 0", "grew" }, UNKNOWN },
+		{ { "!" }, "no end" },
+		{ { "end 0" }, EARLY },
+		{ { "!", "!", "end 0" }, LATE },
+		{ { "!", "end 0", "?" }, EARLY },
+		{ { "!", "end 0", "!" }, LATE },
+		{ { "!", "+", "end 0" }, LATE },
+		{ { "!", "end 0", "+" }, LATE },
+		{ { "?", "!", "end 0" }, OTHER },
+		{ { "0", "?", "!" }, DIRTY },
+		{ { "!", "0", "end 0" }, LATE },
+		{ { "^", "!" }, DIRTY },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++) {
 		ERR_AUTO e = { 0 };
@@ -390,11 +402,17 @@ TEST(test_notes_and_ends_are_as_the_server_writes_them)
 				put_file(&tar, "b", "x");
 			else if (strcmp(BAD[i].notes[k], "?") == 0)
 				str_puts(&tar, "other bytes");
+			else if (strcmp(BAD[i].notes[k], "^") == 0)
+				str_put(&tar, "\0other bytes", 12);
+			else if (strcmp(BAD[i].notes[k], "0") == 0)
+				for (size_t n = 0; n < BLOCK; n++)
+					str_char(&tar, '\0');
 			else
 				tar_put_note(&tar, BAD[i].notes[k]);
 		}
-		if (yard_unpack(&p, &u, str_view(&tar), 1 << 20, &e) == 0)
-			fail_msg("case %zu is taken", i);
+		if (yard_unpack(&p, &u, str_view(&tar), 1 << 20, &e) == 0 ||
+		    strcmp(err_msg(&e), BAD[i].want) != 0)
+			fail_msg("case %zu: %s", i, err_msg(&e));
 		yard_end(&p);
 	}
 }

@@ -394,6 +394,9 @@ def test_files_that_grow_and_shrink_are_named(check):
             check.equal(f"{note}: exit status", process.wait(), 1)
             check.ok(f"{note}: named", f"big {said}" in err, err)
             check.equal(f"{note}: size", os.path.getsize(os.path.join(to, "big")), size)
+            with open(os.path.join(to, "big"), "rb") as f:
+                f.seek(-4096, os.SEEK_END)
+                check.equal(f"{note}: its end", f.read(), (b"\0" if note == "shrank" else b"x") * 4096)
 
 
 def test_many_files_and_deep_directories_are_read(check):

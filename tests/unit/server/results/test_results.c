@@ -105,15 +105,35 @@ TEST(test_a_fifo_is_not_opened)
 
 static atomic_bool swap_over;
 
-/* Until swap_over: "name" is a file, a link out, and a fifo, in turn. */
+/* Until swap_over: "name" is a file, a link out, and a fifo, in turn; "place" a directory or a
+ * link. */
 static void *swap_run(void *arg)
 {
 	int dir = *(const int *)arg;
 	static const char *const OTHERS[] = { "link", "fifo" };
 	for (size_t i = 0; !atomic_load(&swap_over); i++)
-		for (int there = 0; there < 2; there++) /* and back */
+		for (int there = 0; there < 2; there++) { /* and back */
 			(void)renameat2(dir, "name", dir, OTHERS[i % 2], RENAME_EXCHANGE);
+			(void)renameat2(dir, "place", dir, "etc", RENAME_EXCHANGE);
+		}
 	return NULL;
+}
+
+static void swap_begin(int *dir, pthread_t *swaps)
+{
+	tree_write(*dir, "name", "x");
+	tree_write(*dir, "place/in", "x");
+	assert_return_code(symlinkat("/etc/passwd", *dir, "link"), errno);
+	assert_return_code(symlinkat("/etc", *dir, "etc"), errno);
+	assert_return_code(mkfifoat(*dir, "fifo", 0600), errno);
+	atomic_store(&swap_over, false);
+	assert_int_equal(pthread_create(swaps, NULL, swap_run, dir), 0);
+}
+
+static void swap_end(pthread_t swaps)
+{
+	atomic_store(&swap_over, true);
+	assert_int_equal(pthread_join(swaps, NULL), 0);
 }
 
 TEST(test_what_is_swapped_while_it_is_opened_is_a_file_inside_or_not_opened)
@@ -122,11 +142,7 @@ TEST(test_what_is_swapped_while_it_is_opened_is_a_file_inside_or_not_opened)
 	int dir = tree_begin();
 	int opened = 0;
 	pthread_t swaps;
-	tree_write(dir, "name", "x");
-	assert_return_code(symlinkat("/etc/passwd", dir, "link"), errno);
-	assert_return_code(mkfifoat(dir, "fifo", 0600), errno);
-	atomic_store(&swap_over, false);
-	assert_int_equal(pthread_create(&swaps, NULL, swap_run, &dir), 0);
+	swap_begin(&dir, &swaps);
 	for (int i = 0; i < TRIES; i++) {
 		struct stat st;
 		FD_AUTO fd = results_open_file(dir, "name", &st);
@@ -135,8 +151,7 @@ TEST(test_what_is_swapped_while_it_is_opened_is_a_file_inside_or_not_opened)
 		opened++;
 		assert_true(S_ISREG(st.st_mode) && st.st_size == 1);
 	}
-	atomic_store(&swap_over, true);
-	assert_int_equal(pthread_join(swaps, NULL), 0);
+	swap_end(swaps);
 	assert_true(opened > 0);
 	tree_end(dir);
 }
@@ -198,6 +213,33 @@ TEST(test_walks_give_files_and_directories_and_count_the_others)
 	tree_end(dir);
 }
 
+/* Files are the one inside, whatever their names have become since they were read. */
+static bool see_inside(void *arg, const struct results_found *x)
+{
+	assert_true(!S_ISREG(x->st->st_mode) || x->st->st_size == 1);
+	*(int *)arg += S_ISREG(x->st->st_mode);
+	return true;
+}
+
+TEST(test_walks_find_nothing_outside_while_names_are_swapped)
+{
+	enum { WALKS = 5000 };
+	static const atomic_bool GO;
+	int dir = tree_begin();
+	int found = 0;
+	pthread_t swaps;
+	swap_begin(&dir, &swaps);
+	for (int i = 0; i < WALKS; i++) {
+		struct results_walk w = {
+			.found = see_inside, .arg = &found, .opens = i % 2, .stop = &GO
+		};
+		results_walk_all(&w, dir, "");
+	}
+	swap_end(swaps);
+	assert_true(found > 0);
+	tree_end(dir);
+}
+
 TEST(test_walks_end_at_the_depth_of_an_archive)
 {
 	static const atomic_bool GO;
@@ -216,6 +258,35 @@ TEST(test_walks_end_at_the_depth_of_an_archive)
 	results_walk_all(&w, dir, "");
 	assert_int_equal(s.n, TAR_DEPTH);
 	assert_int_equal(w.left_out, 1);
+	tree_end(dir);
+}
+
+TEST(test_walks_end_at_the_longest_path)
+{
+	static const atomic_bool GO;
+	enum { NAME = 255, FIT = (TAR_PATH + 1) / (NAME + 1) };
+	struct seen s = { .n = 0 };
+	struct {
+		struct results_walk w;
+		char behind[2 * NAME];
+	} x = { .w = { .found = see, .arg = &s, .stop = &GO } };
+	char name[NAME + 1] = "";
+	int dir = tree_begin();
+	int at = openat(dir, ".", O_PATH | O_CLOEXEC);
+	memset(name, 'd', NAME);
+	for (int i = 0; i < FIT + 2; i++) {
+		assert_return_code(mkdirat(at, name, 0700), errno);
+		int below = openat(at, name, O_PATH | O_CLOEXEC);
+		(void)close(at);
+		at = below;
+	}
+	(void)close(at);
+	results_walk_all(&x.w, dir, "");
+	assert_int_equal(s.n, FIT);
+	assert_int_equal(x.w.left_out, 1);
+	assert_int_equal(strlen(x.w.path), TAR_PATH);
+	for (size_t i = 0; i < sizeof(x.behind); i++)
+		assert_int_equal(x.behind[i], 0);
 	tree_end(dir);
 }
 

@@ -420,17 +420,19 @@ TEST(test_no_byte_of_a_header_can_be_another)
 	put_directory(&tar, "d");
 	put_file(&tar, "d/x", "y");
 	put_end(&tar);
-	size_t content = tar.n - 2 * BLOCK - 3 * BLOCK;
-	size_t parts = span_find(str_view(&tar), 2 * BLOCK, "mtime=1.") + 8;
+	/* The bytes that no other ones repeat: the content, parts of seconds, the number at the
+	 * end. */
+	size_t content = tar.n - (size_t)5 * BLOCK;
+	size_t parts = span_find(str_view(&tar), 0, "mtime=1.") + 8;
 	size_t of_directory = span_find(str_view(&tar), 0, "mtime=0.") + 8;
 	for (size_t i = 0; i < tar.n; i++) {
 		ERR_AUTO e = { 0 };
 		struct tar_unpack u = { .force = true };
 		tar.p[i] ^= 1;
 		bool taken = yard_unpack(&p, &u, str_view(&tar), 1 << 20, &e) == 0;
-		bool free_byte = i == content || i - parts < 9 || i - of_directory < 9 ||
-		                 memcmp(tar.p + i - 4, "end ", 4) == 0;
-		if (taken != free_byte)
+		bool said_once = i == content || i - parts < 9 || i - of_directory < 9 ||
+		                 (i >= 4 && memcmp(tar.p + i - 4, "end ", 4) == 0);
+		if (taken != said_once)
 			fail_msg("byte %zu is %s", i, taken ? "taken" : "refused");
 		tar.p[i] ^= 1;
 	}

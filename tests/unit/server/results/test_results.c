@@ -465,22 +465,41 @@ TEST(test_slots_are_two_of_a_user_and_eight_of_all)
 	results_slots_free(all);
 }
 
+static size_t descriptors(void)
+{
+	DIR_AUTO *all = dir_list(AT_FDCWD, "/proc/self/fd");
+	size_t n = 0;
+	while (dir_next(all))
+		n++;
+	return n;
+}
+
 TEST(test_slots_whose_readers_leave_are_free_again)
 {
-	struct results_slots *all = results_slots_new();
 	(void)signal(SIGPIPE, SIG_IGN); /* as in the server */
 	int dir = tree_begin();
 	tree_write(dir, "file", "");
 	FD_AUTO large = openat(dir, "file", O_RDWR | O_CLOEXEC);
 	assert_return_code(ftruncate(large, 1 << 30), errno);
+	size_t before = descriptors();
+	struct results_slots *all = results_slots_new();
 	for (int i = 0; i < 40; i++) {
+		static const enum results_kind KINDS[] = { RESULTS_TAR, RESULTS_BYTES,
+			                                   RESULTS_ROWS };
+		enum results_kind kind = KINDS[i % ARRAY_SIZE(KINDS)];
 		struct results_slot *p;
-		while (!(p = results_take(all, "alice", RESULTS_TAR))) /* its threads end */
+		while (!(p = results_take(all, "alice", kind))) /* its threads end */
 			(void)usleep(1000);
 		p->dir = dup(dir);
+		p->limit = RESULTS_PAGE;
+		if (kind == RESULTS_BYTES) {
+			p->file = dup(large);
+			p->bytes = 1 << 30;
+		}
 		assert_int_equal(results_send(all, p), 0);
 		results_leave(all, p);
 	}
 	results_slots_free(all);
+	assert_int_equal(descriptors(), before);
 	tree_end(dir);
 }

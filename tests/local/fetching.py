@@ -140,7 +140,7 @@ def test_results_are_listed_and_given_as_files(check):
         check.equal("of a directory", names(left.rows("prefix=odd/")), names(rows)[2:4])
         check.equal("of a file", names(left.rows("prefix=a/b.bin")), ["a/b.bin"])
         check.equal("of nothing", left.get("?prefix=b").status, 404)
-        for bad in ("prefix=../x", "prefix=/etc", "prefix=a//b", "after=a/..", "archive=zip", "limit=x", "limit=1001", "prefix=%00"):
+        for bad in ("prefix=../x", "prefix=/etc", "prefix=a//b", "after=a/..", "archive=zip", "limit=x", "limit=1001", "prefix=%00", "prefix=a%00b", "after=a%00"):
             check.equal(bad, left.get(f"?{bad}").status, 400)
         whole = left.get("/a/b.bin")
         check.equal("a file", (whole.status, whole.body), (200, text))
@@ -170,7 +170,7 @@ def test_results_are_listed_and_given_as_files(check):
                 reply = left.get(path, more)
                 check.equal(f"{path} is a download, and not shown", {key: reply.headers.get(key) for key in GUARDS},
                             {**GUARDS, "content-type": f"application/{kind}", "content-disposition": f"attachment; filename*=UTF-8''{name}"})
-        for path in ("/a", "/../store.db", "/a/../../store.db", "/%2e%2e/store.db", "//etc/passwd", "/b", "/a/b.bin/c", "/.", "/%00"):
+        for path in ("/a", "/../store.db", "/a/../../store.db", "/%2e%2e/store.db", "//etc/passwd", "/b", "/a/b.bin/c", "/.", "/%00", "/a/b.bin%00", "/a/b.bin%00x"):
             check.ok(f"no file: {path}", left.get(path).status in (400, 404), left.get(path))
         files, notes = left.tar()
         check.equal("tar", files, {os.fsdecode(k): v for k, v in tree(left.path).items()})

@@ -286,7 +286,7 @@ static void put_lie(struct str *out, const struct lie *l)
 #define TEN(a)    a a a a a a a a a a
 #define LONG_NAME TEN("0123456789012345678901234") "012345" /* 256 */
 #define DEEP_64   TEN("d/d/d/d/d/d/") "d/d/d/d"
-#define PATH_4100 TEN(TEN("0123456789/0123456789/0123456789/01234567/"))
+#define PATH_4100 TEN(TEN("0123456789/0123456789/0123456789/0123456/"))
 
 static const struct lie LIES[] = {
 	{ "an honest entry", "a", .text = "x", .taken = true },

@@ -396,9 +396,9 @@ def test_files_that_grow_and_shrink_are_named(check):
         size = 64 << 20
         path = left.write("big", b"x" * size)
         left.give()
-        for change, note, said in ((lambda: os.truncate(path, 1 << 20), "shrank", "was cut by the job"),
-                                   (lambda: os.truncate(path, size + 1), "grew", "grew while"),
-                                   (lambda: os.utime(path), "changed", "was written while")):
+        for change, note, said in ((lambda: os.truncate(path, size + 1), "grew", "grew while"),
+                                   (lambda: os.utime(path), "changed", "was written while"),
+                                   (lambda: os.truncate(path, 1 << 20), "shrank", "was cut by the job")):
             os.truncate(path, size)
             to = os.path.join(there, note)
             process = subprocess.Popen([BINARY, "fetch", "--server", f"http://127.0.0.1:{m.port}", "job", "-o", to],

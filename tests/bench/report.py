@@ -106,6 +106,13 @@ RESULTS = {
         ("a shim: private memory, KiB, largest", "local", "", "a shim: private memory.*", 1, 1, most()),
         ("`rest-lit run` to the first line, ms above `true` in bubblewrap, p95", "local", "", r"\*\*difference to `true`\*\*", 2, 0, most()),
     ],
+    "ended": [
+        ("`fetch` of 1 GiB in 4 files and 5000 of 2 kB / `tar` into `tar`", "results", ".*fetch", "throughput of .*", 1, 0, least(0.6)),
+        ("`/healthz` meanwhile, ms, worst", "results", ".*fetch", "`/healthz` meanwhile.*", 1, 0, most(50)),
+        ("memory of the server meanwhile, above rest, KiB", "results", ".*fetch", "memory of the server.*", 1, 0, most(8192)),
+        ("`jobs --metric` of 200 jobs, requests", "results", ".*metric", "requests.*", 1, 0, most(401)),
+        ("`jobs --metric` of 200 jobs, s, median", "results", ".*metric", "seconds.*", 1, 0, most(2)),
+    ],
     "queue": [
         ("GPUs that two tasks held at once", "local", "", "GPUs held twice.*", 1, 0, most()),
         ("GPUs at work, %", "local", "", "GPUs at work.*", 1, 0, None),

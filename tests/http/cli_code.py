@@ -146,7 +146,7 @@ def test_cli_fetch_takes_nothing_from_a_server_that_lies(check):
             return cli("fetch", "--server", fake.url, "alice~job", "-o", f.at("to"))
         for what, answer in (("above", results_tar(["../x"])), ("absolute", results_tar([f.at("x")])), ("a link", results_tar(["l"], kind=b"2")),
                              ("without a directory", results_tar(["a/b"])), ("twice", results_tar(["a", "a"])), ("a page", b"<html>" * 1000),
-                             ("nothing", b""), ("cut off", results_tar(["b"])[:-600]), ("more", results_tar(["b"]) + b"x")):
+                             ("nothing", b""), ("cut off", results_tar(["b"])[:-600]), ("without its last note", results_tar(["b"])[:-1024]), ("more", results_tar(["b"]) + b"x")):
             code, out, err = fetch(answer)
             check.ok(what, code == 3 and out == "" and "the results of alice~job" in err, (code, err))
             check.equal(f"{what}: nothing outside", sorted(set(os.listdir(f.path)) - {"to"}), ["p"])

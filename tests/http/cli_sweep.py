@@ -131,7 +131,7 @@ def test_jobs_metric_waits_or_ends_as_the_server_asks(check):
         check.ok("more than 200", "latest 200 of 300 jobs" in err, err)
         code, out, err = fake.run(total=300)
         check.ok("50 without it", code == 0 and "latest 50 of 300 jobs" in err, (code, err))
-        lists = [p for m, p, _, _ in fake.requests if "/jobs?" in p]
+        lists = [p for m, p, _, _ in fake.requests if p.startswith("/api/v2/jobs?")]
         check.equal("what is asked for", [re.search(r"limit=(\d+)", p).group(1) for p in lists], ["200", "50"])
 
 

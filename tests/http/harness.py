@@ -397,12 +397,13 @@ def request_bytes(port, method, path, body=None, headers=None, version="HTTP/1.1
 # ---- servers of our own ----------------------------------------------------------------
 class Threads(http.server.ThreadingHTTPServer):
     """A fake server on a free loopback port, with a thread per client.  The constructor starts
-    it; `tls` is its SSLContext."""
+    it; `tls` is its SSLContext.  The port is none that the kernel gives to others: a client of another
+    test, whose own fake has gone, would try again here."""
     daemon_threads = True
     request_queue_size = 1024
 
     def __init__(self, handler, tls=None):
-        super().__init__(("127.0.0.1", 0), handler)
+        super().__init__(("127.0.0.1", free_port()), handler)
         if tls:
             self.socket = tls.wrap_socket(self.socket, server_side=True)
         self.over = False

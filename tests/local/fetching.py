@@ -15,6 +15,11 @@ from tokens import SECRET, bearer, token, write_file
 ODD = "caf\udce9\nline\udcff é".encode("utf-8", "surrogateescape")
 
 
+# Headers without which a browser could show a file of a job in the origin of the page.
+GUARDS = {"content-type": None, "content-disposition": None, "x-content-type-options": "nosniff",
+          "content-security-policy": "sandbox; default-src 'none'"}
+
+
 class Left:
     """The directory of the results of a job that has ended, which the test fills."""
 
@@ -135,7 +140,7 @@ def test_results_are_listed_and_given_as_files(check):
         check.equal("of a directory", names(left.rows("prefix=odd/")), names(rows)[2:4])
         check.equal("of a file", names(left.rows("prefix=a/b.bin")), ["a/b.bin"])
         check.equal("of nothing", left.get("?prefix=b").status, 404)
-        for bad in ("prefix=../x", "prefix=/etc", "prefix=a//b", "after=a/..", "archive=zip", "limit=x", "limit=1001", "prefix=%00"):
+        for bad in ("prefix=../x", "prefix=/etc", "prefix=a//b", "after=a/..", "archive=zip", "limit=x", "limit=1001", "prefix=%00", "prefix=a%00b", "after=a%00"):
             check.equal(bad, left.get(f"?{bad}").status, 400)
         whole = left.get("/a/b.bin")
         check.equal("a file", (whole.status, whole.body), (200, text))
@@ -143,18 +148,29 @@ def test_results_are_listed_and_given_as_files(check):
         part = left.get("/a/b.bin", {"Range": "bytes=100-199"})
         check.equal("a part", (part.status, part.body, part.headers["content-range"]), (206, text[100:200], "bytes 100-199/10240"))
         check.equal("the end", left.get("/a/b.bin", {"Range": "bytes=-5"}).body, text[-5:])
-        check.equal("behind the end", left.get("/a/b.bin", {"Range": "bytes=10240-"}).status, 416)
+        beyond = left.get("/a/b.bin", {"Range": "bytes=10240-"})
+        check.equal("behind the end", (beyond.status, beyond.headers["content-range"]), (416, "bytes */10240"))
+        for what, reply in (("HEAD", m.request("HEAD", left.route + "/a/b.bin", headers={"Range": "bytes=1-2"})),
+                            ("If-Range", left.get("/a/b.bin", {"Range": "bytes=1-2", "If-Range": whole.headers["etag"]}))):
+            check.equal(f"no part: {what}", (reply.status, reply.headers.get("content-range")), (200, None))
         check.equal("unchanged", left.get("/a/b.bin", {"If-None-Match": whole.headers["etag"]}).status, 304)
-        left.write("a/b.bin", text, when=1_700_000_000_123_456_790)
-        check.equal("changed", left.get("/a/b.bin", {"If-None-Match": whole.headers["etag"]}).status, 200)
+        when = 1_700_000_000_123_456_789
+        for what, content, at in (("time", text, when + 1), ("size", text + b"x", when), ("file", text, when)):
+            if what == "file":  # another one of that name
+                os.rename(left.at("a/b.bin"), left.at("a-b.bin"))
+            left.write("a/b.bin", content, when=at)
+            left.give()
+            check.equal(f"another {what}", left.get("/a/b.bin", {"If-None-Match": whole.headers["etag"]}).status, 200)
+        os.unlink(left.at("a-b.bin"))
         check.equal("an empty file", (left.get("/zero").status, left.get("/zero").body), (200, b""))
-        for name in ("page.html", "pic.svg", "a/b.bin"):
-            reply = left.get(f"/{name}", {"Accept": "text/html,image/svg+xml"})
-            said = {key: reply.headers[key] for key in ("content-type", "x-content-type-options", "content-security-policy")}
-            check.equal(f"{name} is not shown", said, {"content-type": "application/octet-stream", "x-content-type-options": "nosniff",
-                                                     "content-security-policy": "sandbox; default-src 'none'"})
-            check.ok(f"{name} is a download", reply.headers["content-disposition"].startswith("attachment;"), reply.headers)
-        for path in ("/a", "/../store.db", "/a/../../store.db", "/%2e%2e/store.db", "//etc/passwd", "/b", "/a/b.bin/c", "/.", "/%00"):
+        for path, kind, name in (("/page.html", "octet-stream", "page.html"), ("/pic.svg", "octet-stream", "pic.svg"), ("/a/b.bin", "octet-stream", "b.bin"),
+                                 ("/zero", "octet-stream", "zero"), ("/" + rows[3]["href"], "octet-stream", "caf%E9%0Aline%FF%20%C3%A9"),
+                                 ("?archive=tar", "x-tar", "job.tar")):
+            for more in ({}, {"Range": "bytes=-9"}, {"Accept": "text/html,image/svg+xml"}):
+                reply = left.get(path, more)
+                check.equal(f"{path} is a download, and not shown", {key: reply.headers.get(key) for key in GUARDS},
+                            {**GUARDS, "content-type": f"application/{kind}", "content-disposition": f"attachment; filename*=UTF-8''{name}"})
+        for path in ("/a", "/../store.db", "/a/../../store.db", "/%2e%2e/store.db", "//etc/passwd", "/b", "/a/b.bin/c", "/.", "/%00", "/a/b.bin%00", "/a/b.bin%00x"):
             check.ok(f"no file: {path}", left.get(path).status in (400, 404), left.get(path))
         files, notes = left.tar()
         check.equal("tar", files, {os.fsdecode(k): v for k, v in tree(left.path).items()})
@@ -174,9 +190,11 @@ def test_results_are_for_those_who_may_read_the_configuration(check):
         left = Left(m, user="alice").make()
         left.write("x", b"mine")
         left.give()
-        for path in ("", "?archive=tar", "/x", "/none", "?prefix=none"):
+        for path, more in (("", {}), ("?archive=tar", {}), ("/x", {}), ("/x", {"Range": "bytes=0-1"}), ("/none", {}), ("?prefix=none", {}),
+                           ("?archive=tar&prefix=x", {})):
             config = m.request("GET", "/api/v2/jobs/alice~job/config", headers=bob)
-            other = left.get(path, bob)
+            other = left.get(path, {**bob, **more})
+            check.ok(f"{path}: nothing of it", b"mine" not in other.body, other)
             check.equal(f"{path}: another user", (other.status, other.json["code"]), (config.status, config.json["code"]))
             check.equal(f"{path}: nobody", left.get(path).status, 401)
         found = left.get("", alice).json
@@ -244,7 +262,7 @@ def test_fetch_writes_what_the_job_has_left(check):
         check.equal("at its place", tree(one), {k: v for k, v in tree(left.path).items() if k.startswith(b"d1")})
         check.equal("standard output", fetch(m, f"{USER}~job:run.sh", "-o", "-")[:2], (0, b"#!/bin/sh\n"))
         code, out, err = fetch(m, "--list", "job")
-        check.ok("--list", code == 0 and b"d0/e/3" in out and b"29000" in out and b"empty/" in out and b"\\xe9" in out or b"caf" in out, out)
+        check.ok("--list", code == 0 and b"d0/e/3" in out and b"29000" in out and b"empty/" in out and b"caf\xef\xbf\xbd\\x0aline" in out, out)
         check.ok("--list PATH", b"d1" in fetch(m, "--list", "job:d1")[1] and b"d0" not in fetch(m, "--list", "job:d1")[1])
         for arguments, what in ((("job:none", "-o", to), "no file or directory"), (("none", "-o", to), "there is no job"),
                                 (("job:none", "-o", "-"), "no file"), (("job",), "say where to"), (("job", "-o", "-"), "for one file"),
@@ -378,9 +396,9 @@ def test_files_that_grow_and_shrink_are_named(check):
         size = 64 << 20
         path = left.write("big", b"x" * size)
         left.give()
-        for change, note, said in ((lambda: os.truncate(path, 1 << 20), "shrank", "was cut by the job"),
-                                   (lambda: os.truncate(path, size + 1), "grew", "grew while"),
-                                   (lambda: os.utime(path), "changed", "was written while")):
+        for change, note, said in ((lambda: os.truncate(path, size + 1), "grew", "grew while"),
+                                   (lambda: os.utime(path), "changed", "was written while"),
+                                   (lambda: os.truncate(path, 1 << 20), "shrank", "was cut by the job")):
             os.truncate(path, size)
             to = os.path.join(there, note)
             process = subprocess.Popen([BINARY, "fetch", "--server", f"http://127.0.0.1:{m.port}", "job", "-o", to],
@@ -394,6 +412,9 @@ def test_files_that_grow_and_shrink_are_named(check):
             check.equal(f"{note}: exit status", process.wait(), 1)
             check.ok(f"{note}: named", f"big {said}" in err, err)
             check.equal(f"{note}: size", os.path.getsize(os.path.join(to, "big")), size)
+            with open(os.path.join(to, "big"), "rb") as f:
+                f.seek(-4096, os.SEEK_END)
+                check.equal(f"{note}: its end", f.read(), (b"\0" if note == "shrank" else b"x") * 4096)
 
 
 def test_many_files_and_deep_directories_are_read(check):

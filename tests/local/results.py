@@ -153,6 +153,8 @@ def test_oldest_results_make_room(check):
                     [False, False, True, True, True])
         code, out, err = cli("show", "--server", f"http://127.0.0.1:{m.port}", "job0")
         check.ok("show", "results:  deleted, to make room" in out, (code, out, err))
+        code, out, err = cli("fetch", "--server", f"http://127.0.0.1:{m.port}", "job0", "-o", os.path.join(m.where, "to"))
+        check.ok("fetch", code == 2 and "were deleted" in err and "--keep-results" in err, (code, out, err))
         code, out, err = cli("show", "--server", f"http://127.0.0.1:{m.port}", "job3")
         check.ok("not of others", "results:" not in out, (code, out, err))
         check.ok("the log names it", m.logged("--keep-results"))

@@ -257,7 +257,7 @@ static void put_lie(struct str *out, const struct lie *l)
 #define TEN(a)    a a a a a a a a a a
 #define LONG_NAME TEN("0123456789012345678901234") "012345" /* 256 */
 #define DEEP_64   TEN("d/d/d/d/d/d/") "d/d/d/d"
-#define PATH_4100 TEN(TEN("0123456789/0123456789/0123456789/01234567/"))
+#define PATH_4100 TEN(TEN("0123456789/0123456789/0123456789/0123456/"))
 
 static const struct lie LIES[] = {
 	{ "an honest entry", "a", .text = "x", .taken = true },
@@ -300,6 +300,7 @@ static const struct lie LIES[] = {
 	{ "a link in place of the file", "out", .text = "x", .link = "out", .taken = true },
 	{ "the same with --force", "out", .text = "x", .link = "out", .force = true,
 	  .taken = true },
+	{ "a directory where a link is", "out", .type = '5', .link = "out", .force = true },
 	{ "the name of incomplete files", TAR_PART, .text = "x" },
 	{ "without its directory", "a/x", .text = "x" },
 	{ "a file twice", "a", .text = "x", .file = "a", .force = true },
@@ -358,6 +359,131 @@ TEST(test_a_server_that_lies_writes_nothing_outside_the_directory)
 	}
 }
 
+TEST(test_paths_are_relative_and_have_bounds)
+{
+	static const char *const GOOD[] = { "a", "...", ".a", "a/..b", "\xff\n", DEEP_64 };
+	static const char *const BAD[] = {
+		"",           "/",      "/a",    "a/",   "a//b", ".",       "..",
+		"./a",        "a/.",    "a/./b", "a/..", "../a", LONG_NAME, "a/" LONG_NAME,
+		DEEP_64 "/d", PATH_4100
+	};
+	STR_AUTO longest = STR_INIT(TAR_PATH + 1);
+	for (size_t i = 0; i < ARRAY_SIZE(GOOD); i++)
+		if (!tar_path_ok(GOOD[i]))
+			fail_msg("\"%s\" is refused", GOOD[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++)
+		if (tar_path_ok(BAD[i]))
+			fail_msg("\"%s\" is taken", BAD[i]);
+	str_char(&longest, 'a');
+	for (int i = 0; i < 15; i++)
+		str_printf(&longest, "/%.255s", LONG_NAME);
+	str_printf(&longest, "/%.253s", LONG_NAME);
+	assert_int_equal(longest.n, TAR_PATH);
+	assert_true(tar_path_ok(str_c(&longest)));
+	str_char(&longest, 'x');
+	assert_false(tar_path_ok(str_c(&longest)));
+}
+
+TEST(test_no_byte_of_a_header_can_be_another)
+{
+	struct yard p = yard_begin();
+	STR_AUTO tar = STR_INIT(ARCHIVE_MAX);
+	put_directory(&tar, "d");
+	put_file(&tar, "d/x", "y");
+	put_end(&tar);
+	/* The bytes that no other ones repeat: the content, parts of seconds, the number at the
+	 * end. */
+	size_t content = tar.n - (size_t)5 * BLOCK;
+	size_t parts = span_find(str_view(&tar), 0, "mtime=1.") + 8;
+	size_t of_directory = span_find(str_view(&tar), 0, "mtime=0.") + 8;
+	for (size_t i = 0; i < tar.n; i++) {
+		ERR_AUTO e = { 0 };
+		struct tar_unpack u = { .force = true };
+		tar.p[i] ^= 1;
+		bool taken = yard_unpack(&p, &u, str_view(&tar), 1 << 20, &e) == 0;
+		bool said_once = i == content || i - parts < 9 || i - of_directory < 9 ||
+		                 (i >= 4 && memcmp(tar.p + i - 4, "end ", 4) == 0);
+		if (taken != said_once)
+			fail_msg("byte %zu is %s", i, taken ? "taken" : "refused");
+		tar.p[i] ^= 1;
+	}
+	yard_end(&p);
+}
+
+TEST(test_a_header_that_announces_too_much_is_refused_at_once)
+{
+	ERR_AUTO e = { 0 };
+	struct tar_unpack u = { .dir = -1 };
+	STR_AUTO tar = STR_INIT(ARCHIVE_MAX);
+	struct tar_reader *r = tar_reader_new(tar_unpack_sink(&u), LIMIT);
+	put_head(&tar, &(struct lie){ 0 }, 'x', "rest-lit", 1 << 30);
+	assert_int_equal(tar_reader_feed(r, str_view(&tar), &e), -1);
+	tar_reader_free(r);
+	tar_unpack_end(&u);
+}
+
+TEST(test_what_is_here_and_is_another_stays)
+{
+	struct yard p = yard_begin();
+	STR_AUTO first = STR_INIT(ARCHIVE_MAX);
+	STR_AUTO second = STR_INIT(ARCHIVE_MAX);
+	STR_AUTO large = STR_INIT(ARCHIVE_MAX);
+	put_file(&first, "file", "one");
+	put_end(&first);
+	put_file(&second, "place", "x"); /* of a directory */
+	tar_put_entry(&second, &(struct tar_entry){ TAR_FILE, "file", false, 3, 7500000000 });
+	str_puts(&second, "two");
+	tar_put_padding(&second, 3);
+	put_end(&second);
+	tar_put_entry(&large, &(struct tar_entry){ TAR_FILE, "large", false, INT64_C(1) << 60, 0 });
+	assert_return_code(mkdirat(p.dir, "place", 0700), errno);
+	for (int force = 0; force < 2; force++) {
+		struct tar_unpack u = { .force = force };
+		if (!force)
+			assert_int_equal(yard_unpack(&p, &u, str_view(&first), 4096, no_err()), 0);
+		u = (struct tar_unpack){ .force = force };
+		assert_int_equal(yard_unpack(&p, &u, str_view(&second), 4096, no_err()), 0);
+		assert_int_equal(u.news[TAR_OTHER], force ? 1 : 2); /* the directory, the time */
+		read_back(p.dir, "file", force ? "two" : "one");
+		assert_int_equal(yard_count(p.dir, "place"), 0);
+	}
+	struct tar_unpack u = { .force = true };
+	struct err *e = no_err();
+	assert_int_equal(yard_unpack(&p, &u, str_view(&large), 4096, e), -1);
+	assert_non_null(strstr(err_msg(e), "No space left"));
+	/* A directory that is here, but not in the archive. */
+	STR_AUTO below = STR_INIT(ARCHIVE_MAX);
+	put_file(&below, "place/x", "x");
+	put_end(&below);
+	u = (struct tar_unpack){ .force = true };
+	assert_int_equal(yard_unpack(&p, &u, str_view(&below), 4096, no_err()), -1);
+	assert_int_equal(yard_count(p.dir, "."), 2);
+	yard_end(&p);
+}
+
+TEST(test_a_directory_that_becomes_a_link_is_not_written_through)
+{
+	ERR_AUTO e = { 0 };
+	struct yard p = yard_begin();
+	struct tar_unpack u = { .dir = p.dir, .force = true };
+	STR_AUTO before = STR_INIT(ARCHIVE_MAX);
+	STR_AUTO after = STR_INIT(ARCHIVE_MAX);
+	put_directory(&before, "d");
+	put_directory(&before, "d/e");
+	put_file(&after, "d/e/x", "x");
+	struct tar_reader *r = tar_reader_new(tar_unpack_sink(&u), LIMIT);
+	assert_int_equal(tar_reader_feed(r, str_view(&before), &e), 0);
+	assert_return_code(renameat(p.dir, "d", p.dir, "was"), errno);
+	assert_return_code(mkdirat(p.fd, "outside/e", 0700), errno);
+	assert_return_code(symlinkat("../outside", p.dir, "d"), errno);
+	assert_int_equal(tar_reader_feed(r, str_view(&after), &e), -1);
+	assert_non_null(strstr(err_msg(&e), "its directory is a link"));
+	tar_reader_free(r);
+	tar_unpack_end(&u);
+	assert_int_equal(yard_count(p.fd, "outside/e"), 0);
+	yard_end(&p);
+}
+
 #define BEHIND_A "the archive, behind \"a\", "
 #define UNKNOWN  "the archive has a note that is unknown"
 #define EARLY    BEHIND_A "ends too early"
@@ -388,6 +514,7 @@ TEST(test_notes_and_ends_are_as_the_server_writes_them)
 		{ { "0", "?", "!" }, DIRTY },
 		{ { "!", "0", "end 0" }, LATE },
 		{ { "^", "!" }, DIRTY },
+		{ { "end 0", "+", "!" }, "the archive goes on after its end" },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++) {
 		ERR_AUTO e = { 0 };

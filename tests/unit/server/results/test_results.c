@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 #include "base/json/scan.h"
@@ -85,6 +87,75 @@ TEST(test_results_are_opened_below_their_directory_only)
 	tree_end(dir);
 }
 
+TEST(test_a_fifo_is_not_opened)
+{
+	char path[128];
+	char event[4096];
+	struct stat st;
+	int dir = tree_begin();
+	assert_return_code(mkfifoat(dir, "fifo", 0600), errno);
+	FD_AUTO watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	(void)snprintf(path, sizeof(path), "%s/fifo", top);
+	assert_return_code(inotify_add_watch(watch, path, IN_OPEN), errno);
+	assert_true(results_open_file(dir, "fifo", &st) < 0);
+	assert_true(read(watch, event, sizeof(event)) < 0); /* a writer would have been woken */
+	assert_int_equal(errno, EAGAIN);
+	tree_end(dir);
+}
+
+static atomic_bool swap_over;
+
+/* Until swap_over: "name" is a file, a link out, and a fifo, in turn; "place" a directory or a
+ * link. */
+static void *swap_run(void *arg)
+{
+	int dir = *(const int *)arg;
+	static const char *const OTHERS[] = { "link", "fifo" };
+	for (size_t i = 0; !atomic_load(&swap_over); i++)
+		for (int there = 0; there < 2; there++) { /* and back */
+			(void)renameat2(dir, "name", dir, OTHERS[i % 2], RENAME_EXCHANGE);
+			(void)renameat2(dir, "place", dir, "etc", RENAME_EXCHANGE);
+		}
+	return NULL;
+}
+
+static void swap_begin(int *dir, pthread_t *swaps)
+{
+	tree_write(*dir, "name", "x");
+	tree_write(*dir, "place/in", "x");
+	assert_return_code(symlinkat("/etc/passwd", *dir, "link"), errno);
+	assert_return_code(symlinkat("/etc", *dir, "etc"), errno);
+	assert_return_code(mkfifoat(*dir, "fifo", 0600), errno);
+	atomic_store(&swap_over, false);
+	assert_int_equal(pthread_create(swaps, NULL, swap_run, dir), 0);
+}
+
+static void swap_end(pthread_t swaps)
+{
+	atomic_store(&swap_over, true);
+	assert_int_equal(pthread_join(swaps, NULL), 0);
+}
+
+TEST(test_what_is_swapped_while_it_is_opened_is_a_file_inside_or_not_opened)
+{
+	enum { TRIES = 20000 };
+	int dir = tree_begin();
+	int opened = 0;
+	pthread_t swaps;
+	swap_begin(&dir, &swaps);
+	for (int i = 0; i < TRIES; i++) {
+		struct stat st;
+		FD_AUTO fd = results_open_file(dir, "name", &st);
+		if (fd < 0)
+			continue;
+		opened++;
+		assert_true(S_ISREG(st.st_mode) && st.st_size == 1);
+	}
+	swap_end(swaps);
+	assert_true(opened > 0);
+	tree_end(dir);
+}
+
 /* ---- walks ------------------------------------------------------------------------------------
  */
 
@@ -142,6 +213,33 @@ TEST(test_walks_give_files_and_directories_and_count_the_others)
 	tree_end(dir);
 }
 
+/* Files are the one inside, whatever their names have become since they were read. */
+static bool see_inside(void *arg, const struct results_found *x)
+{
+	assert_true(!S_ISREG(x->st->st_mode) || x->st->st_size == 1);
+	*(int *)arg += S_ISREG(x->st->st_mode);
+	return true;
+}
+
+TEST(test_walks_find_nothing_outside_while_names_are_swapped)
+{
+	enum { WALKS = 5000 };
+	static const atomic_bool GO;
+	int dir = tree_begin();
+	int found = 0;
+	pthread_t swaps;
+	swap_begin(&dir, &swaps);
+	for (int i = 0; i < WALKS; i++) {
+		struct results_walk w = {
+			.found = see_inside, .arg = &found, .opens = i % 2, .stop = &GO
+		};
+		results_walk_all(&w, dir, "");
+	}
+	swap_end(swaps);
+	assert_true(found > 0);
+	tree_end(dir);
+}
+
 TEST(test_walks_end_at_the_depth_of_an_archive)
 {
 	static const atomic_bool GO;
@@ -163,6 +261,59 @@ TEST(test_walks_end_at_the_depth_of_an_archive)
 	tree_end(dir);
 }
 
+TEST(test_walks_end_at_the_longest_path)
+{
+	static const atomic_bool GO;
+	enum { NAME = 255, FIT = (TAR_PATH + 1) / (NAME + 1) };
+	struct seen s = { .n = 0 };
+	struct {
+		struct results_walk w;
+		char behind[2 * NAME];
+	} x = { .w = { .found = see, .arg = &s, .stop = &GO } };
+	char name[NAME + 1] = "";
+	int dir = tree_begin();
+	int at = openat(dir, ".", O_PATH | O_CLOEXEC);
+	memset(name, 'd', NAME);
+	for (int i = 0; i < FIT + 2; i++) {
+		assert_return_code(mkdirat(at, name, 0700), errno);
+		int below = openat(at, name, O_PATH | O_CLOEXEC);
+		(void)close(at);
+		at = below;
+	}
+	(void)close(at);
+	results_walk_all(&x.w, dir, "");
+	assert_int_equal(s.n, FIT);
+	assert_int_equal(x.w.left_out, 1);
+	assert_int_equal(strlen(x.w.path), TAR_PATH);
+	for (size_t i = 0; i < sizeof(x.behind); i++)
+		assert_int_equal(x.behind[i], 0);
+	tree_end(dir);
+}
+
+TEST(test_walks_end_when_they_are_told_or_have_seen_enough)
+{
+	static const atomic_bool GO;
+	static const atomic_bool STOP = true;
+	enum { FILES = 10, ROOM = 3 };
+	struct seen s = { .n = 0 };
+	int dir = tree_begin();
+	for (int i = 0; i < FILES; i++) {
+		char name[16];
+		(void)snprintf(name, sizeof(name), "%d", i);
+		tree_write(dir, name, "x");
+	}
+	struct results_walk stopped = { .found = see, .arg = &s, .stop = &STOP };
+	results_walk_all(&stopped, dir, "");
+	assert_int_equal(s.n, 0);
+	struct results_walk w = {
+		.found = see, .arg = &s, .stop = &GO, .entries = TAR_ENTRIES - ROOM
+	};
+	results_walk_all(&w, dir, "");
+	assert_int_equal(s.n, ROOM);
+	assert_true(w.full);
+	tree_end(dir);
+}
+
 /* ---- lists ------------------------------------------------------------------------------------
  */
 
@@ -171,6 +322,7 @@ static void slot_answer(struct results_slots *all, struct results_slot *p, struc
 {
 	char bytes[4096];
 	assert_int_equal(results_send(all, p), 0);
+	assert_true(fcntl(p->in, F_GETFL) & O_NONBLOCK); /* the reader is a loop */
 	for (ssize_t n = 1; n;) {
 		struct pollfd fd = { .fd = p->in, .events = POLLIN };
 		assert_int_equal(poll(&fd, 1, -1), 1);
@@ -268,6 +420,30 @@ TEST(test_pages_of_long_paths_stay_small)
 	tree_end(dir);
 }
 
+TEST(test_times_that_no_archive_has_are_none)
+{
+	static const int64_t SECONDS[] = { -1, INT64_C(1) << 33, 5 };
+	struct results_slots *all = results_slots_new();
+	STR_AUTO text = STR_INIT(ANSWER_MAX);
+	int dir = tree_begin();
+	for (size_t i = 0; i < ARRAY_SIZE(SECONDS); i++) {
+		char name[16];
+		const struct timespec times[] = { { 0, 0 }, { SECONDS[i], 7 } };
+		(void)snprintf(name, sizeof(name), "%zu", i);
+		tree_write(dir, name, "x");
+		assert_return_code(utimensat(dir, name, times, 0), errno);
+	}
+	struct results_slot *p = results_take(all, "alice", RESULTS_TAR);
+	p->dir = dup(dir);
+	slot_answer(all, p, &text);
+	assert_true(span_find(str_view(&text), 0, "mtime=5.000000007\n") < text.n);
+	size_t first = span_find(str_view(&text), 0, "mtime=0.000000000\n");
+	assert_true(first < text.n);
+	assert_true(span_find(str_view(&text), first + 1, "mtime=0.000000000\n") < text.n);
+	results_slots_free(all);
+	tree_end(dir);
+}
+
 /* ---- slots ------------------------------------------------------------------------------------
  */
 
@@ -289,22 +465,41 @@ TEST(test_slots_are_two_of_a_user_and_eight_of_all)
 	results_slots_free(all);
 }
 
+static size_t descriptors(void)
+{
+	DIR_AUTO *all = dir_list(AT_FDCWD, "/proc/self/fd");
+	size_t n = 0;
+	while (dir_next(all))
+		n++;
+	return n;
+}
+
 TEST(test_slots_whose_readers_leave_are_free_again)
 {
-	struct results_slots *all = results_slots_new();
 	(void)signal(SIGPIPE, SIG_IGN); /* as in the server */
 	int dir = tree_begin();
 	tree_write(dir, "file", "");
 	FD_AUTO large = openat(dir, "file", O_RDWR | O_CLOEXEC);
 	assert_return_code(ftruncate(large, 1 << 30), errno);
+	size_t before = descriptors();
+	struct results_slots *all = results_slots_new();
 	for (int i = 0; i < 40; i++) {
+		static const enum results_kind KINDS[] = { RESULTS_TAR, RESULTS_BYTES,
+			                                   RESULTS_ROWS };
+		enum results_kind kind = KINDS[i % ARRAY_SIZE(KINDS)];
 		struct results_slot *p;
-		while (!(p = results_take(all, "alice", RESULTS_TAR))) /* its threads end */
+		while (!(p = results_take(all, "alice", kind))) /* its threads end */
 			(void)usleep(1000);
 		p->dir = dup(dir);
+		p->limit = RESULTS_PAGE;
+		if (kind == RESULTS_BYTES) {
+			p->file = dup(large);
+			p->bytes = 1 << 30;
+		}
 		assert_int_equal(results_send(all, p), 0);
 		results_leave(all, p);
 	}
 	results_slots_free(all);
+	assert_int_equal(descriptors(), before);
 	tree_end(dir);
 }

@@ -95,7 +95,7 @@ LIBS_k8s := $(shell pkg-config --libs $(PKGS_k8s) 2>/dev/null)
 LIBS_machine := $(shell pkg-config --libs $(PKGS_machine) 2>/dev/null)
 LIBS_server := $(shell pkg-config --libs $(PKGS_server) 2>/dev/null)
 
-VERSION := 0.1.0
+VERSION := 0.2.0
 
 # ---- layers: one archive per folder; USES lists the layers that a layer may use ----------------
 LAYERS := base schema translate jobs k8s machine server runtime-assets

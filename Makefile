@@ -197,7 +197,7 @@ $(UNPACKED)/checked: $(wildcard runtime-assets/sources/*.orig.tar.*) runtime-ass
 	@touch $@
 
 # mbedTLS is not in Debian 12, so that all flavours compile it.
-MBEDTLS_VERSION := 3.6.6
+MBEDTLS_VERSION := 3.6.7
 MBEDTLS := $(UNPACKED)/mbedtls-$(MBEDTLS_VERSION)
 MBEDTLS_FLAGS := -DMBEDTLS_CONFIG_FILE='"runtime-assets/sources/mbedtls.options"' -iquote $(CURDIR)
 $(B)/runtime-assets/net/tls.o: CPPFLAGS += -isystem $(MBEDTLS)/include $(MBEDTLS_FLAGS)

@@ -36,7 +36,7 @@ portable: deb
 	ls $(SOURCES)/curl.tar
 	./stand-in portable build/portable/rest-lit-{VERSION}-linux-amd64.tar.gz build/portable/parts
 wheel:
-	./stand-in wheel build/wheel/rest_lit-{VERSION}.whl
+	./stand-in wheel build/portable/rest_lit-{VERSION}.whl
 released:
 	@./stand-in released; echo "$${{TABLE-| suite | green |}}"; [ -z "$$TABLE" ]
 .PHONY: dist manifests deb portable wheel released
@@ -46,6 +46,7 @@ FILES = {
     "debian/changelog": f"rest-lit ({VERSION}) unstable; urgency=medium\n",
     "CHANGELOG.md": f"# Changelog\n\n## [Unreleased]\n\n## [{VERSION}] - 2026-12-01\n\n- news\n\n## [1.0] - 2026-01-01\n\n- old\n",
     "packaging/repository": '#!/bin/sh\n./stand-in repository "$1/$URL-$KEY" && shift && for each; do cp -r "${each#*=}" build/release/new/files/repository/; done\n',
+    "packaging/portable.sources": "# SHA-256, file, suite\nabc  curl.tar  bookworm\n",
     "tests/tools/sbom": '#!/bin/sh\n./stand-in sbom && echo "list $*"\n',
 }
 MINISIGN = '#!/bin/sh\n"$TREE/stand-in" minisign && exec /usr/bin/minisign "$@"\n'
@@ -141,7 +142,7 @@ def test_interrupted_release_has_the_same_bytes(check):
             check.equal(f"{command[0]}: {said[-300:]}", status, 0)
         expected = first.release()
         check.equal("the files", sorted(expected), sorted([
-            "NOTES.md", "SHA256SUMS", "SHA256SUMS.minisig", "install.yaml", "try.yaml", f"rest_lit-{VERSION}.whl",
+            "NOTES.md", "SHA256SUMS", "SHA256SUMS.minisig", "curl.tar", "install.yaml", "try.yaml", f"rest_lit-{VERSION}.whl",
             *(f"rest-lit-{VERSION}{more}" for more in (".tar.gz", "-linux-amd64.tar.gz", f"-deb-{PART}.cdx.json", f"-portable-{ARCHITECTURE}.cdx.json")),
             "repository/here-AAAA", *(f"repository/{CODENAME}/{name}_{VERSION}_amd64.deb" for name in ("rest-lit", "pai-runtime"))]))
         check.equal("the sums", subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=f"{first.tree}/build/release/{VERSION}", check=False).returncode, 0)

@@ -95,7 +95,7 @@ LIBS_k8s := $(shell pkg-config --libs $(PKGS_k8s) 2>/dev/null)
 LIBS_machine := $(shell pkg-config --libs $(PKGS_machine) 2>/dev/null)
 LIBS_server := $(shell pkg-config --libs $(PKGS_server) 2>/dev/null)
 
-VERSION := 0.1.0
+VERSION := 0.2.0
 
 # ---- layers: one archive per folder; USES lists the layers that a layer may use ----------------
 LAYERS := base schema translate jobs k8s machine server runtime-assets
@@ -197,7 +197,7 @@ $(UNPACKED)/checked: $(wildcard runtime-assets/sources/*.orig.tar.*) runtime-ass
 	@touch $@
 
 # mbedTLS is not in Debian 12, so that all flavours compile it.
-MBEDTLS_VERSION := 3.6.6
+MBEDTLS_VERSION := 3.6.7
 MBEDTLS := $(UNPACKED)/mbedtls-$(MBEDTLS_VERSION)
 MBEDTLS_FLAGS := -DMBEDTLS_CONFIG_FILE='"runtime-assets/sources/mbedtls.options"' -iquote $(CURDIR)
 $(B)/runtime-assets/net/tls.o: CPPFLAGS += -isystem $(MBEDTLS)/include $(MBEDTLS_FLAGS)

@@ -27,7 +27,8 @@
 
 static void put_version(struct str *out)
 {
-	str_printf(out, "pai-runtime %s, %s\n", REST_LIT_VERSION, PROCESSOR);
+	/* rest-lit finds the version in the file: server/config/elf_check.c. */
+	str_printf(out, "pai-runtime " REST_LIT_VERSION ", %s\n", PROCESSOR);
 #if defined(__GLIBC__)
 	str_printf(out, "glibc %s", gnu_get_libc_version());
 #elif defined(MUSL_VERSION)

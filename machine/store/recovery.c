@@ -1,5 +1,5 @@
 /*
- * Mends at a start what a kill, a disk or an earlier version has left.
+ * Mends at a start what a kill or a disk has left.
  *
  *	a damaged database: what can be read is copied into a new one, the old one is set aside
  *	a row that is no object: its text is set aside, and its job has failed

@@ -3,12 +3,14 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/enc.h"
 #include "base/hash.h"
+#include "base/posix/fd.h"
 #include "server/config/system.h"
 
 /* Kubernetes: the data of a ConfigMap, before base64. */
@@ -105,6 +107,30 @@ const char *elf_check_arch(struct span file, struct err *e)
 /* Paths of pai-runtime in the build directory and after installation. */
 static const char *const PLACES[] = { "pai-runtime", "../lib/rest-lit/pai-runtime" };
 
+/* 0, or -1 and *e: it is of another version.  The file has the text of `pai-runtime version`; one
+ * without such a text is somebody else's, and not refused here. */
+static int elf_check_version(const char *path, struct err *e)
+{
+	static const char NAME[] = "pai-runtime ";
+	static const char OURS[] = REST_LIT_VERSION ", ";
+	STR_AUTO file = STR_INIT(FILE_MAX);
+	if (fd_read_str(AT_FDCWD, path, &file) < 0)
+		return 0; /* its reader says why */
+	for (size_t at = 0; (at = span_find(str_view(&file), at, NAME)) != SIZE_MAX;) {
+		at += sizeof(NAME) - 1;
+		struct span rest = span_from(str_view(&file), at);
+		if (rest.n > sizeof(OURS) && rest.p[0] >= '0' && rest.p[0] <= '9')
+			return span_starts(rest, OURS)
+			           ? 0
+			           : err_set(e, 400, NULL,
+			                     "%s has version %.*s, and this program has version "
+			                     "%s: install both from one release",
+			                     path, (int)strcspn(rest.p, ","), rest.p,
+			                     REST_LIT_VERSION);
+	}
+	return 0;
+}
+
 static const char *elf_check_find(struct arena *a, struct err *e)
 {
 	char self[PATH_ROOM];
@@ -114,7 +140,7 @@ static const char *elf_check_find(struct arena *a, struct err *e)
 	for (size_t i = 0; n > 0 && i < ARRAY_SIZE(PLACES); i++) {
 		const char *path = arena_printf(a, "%.*s%s", (int)n, self, PLACES[i]);
 		if (access(path, R_OK) == 0)
-			return path;
+			return elf_check_version(path, e) == 0 ? path : NULL;
 	}
 	(void)err_set(e, 400, NULL,
 	              "there is no pai-runtime beside this program; give its path with "

@@ -33,7 +33,7 @@ OVERLAYS = ("standalone-cluster", "try-out", "beside-openpai")
 INSTEAD = ("options/frameworkcontroller", "options/controller-all-namespaces")
 # On top of standalone-cluster.
 RESTRICTED = "options/restricted"
-IMAGES = {"rest-lit:0.1.0", "frameworkcontroller/frameworkcontroller:v1.0.1"}
+IMAGES = {"rest-lit:0.2.0", "frameworkcontroller/frameworkcontroller:v1.0.1"}
 SCHEMAS = os.path.join(ROOT, "tests/data/kubernetes")
 MARKER = "Marker-of-a-secret-173205"
 # Kinds without a namespace.
@@ -221,7 +221,7 @@ def test_deploy_files_repeat_no_object_or_image(check, cluster):
                 {"apps/v1 Deployment rest-lit/rest-lit", "apps/v1 Deployment rest-lit-controller/rest-lit-controller",
                  "v1 Namespace /pai-jobs"})
     check.ok("many objects", len(names) > 40, len(names))
-    check.equal("the image of both programs", images, [b"rest-lit:0.1.0"] * 2)
+    check.equal("the image of both programs", images, [b"rest-lit:0.2.0"] * 2)
 
 
 def test_deploy_schemas_find_mistakes(check, cluster):

@@ -432,3 +432,22 @@ def test_metrics_count_tasks_and_gpus(check):
         is_now("the second waits for both of its tasks", 2, 1, 2, 0, 1)
         m.stop_job("first")
         is_now("now they run", 0, 2, 2, 0, 1)
+
+
+def test_runtime_of_another_version_is_refused(check):
+    """`serve` and `run` start with the pai-runtime of the same release beside them, and with no other."""
+    version = subprocess.run([BINARY, "version"], capture_output=True, text=True, check=True).stdout.split()[1]
+    with tempfile.TemporaryDirectory() as d:
+        shutil.copy(BINARY, d)
+        with open(os.path.join(os.path.dirname(BINARY), "pai-runtime"), "rb") as f:
+            program = f.read()
+        for other in "9" * len(version), version:
+            with open(f"{d}/pai-runtime", "wb") as f:
+                f.write(program.replace(f"pai-runtime {version}, ".encode(), f"pai-runtime {other}, ".encode()))
+            os.chmod(f.name, 0o755)
+            serve = ["serve", "--no-auth", "--user", "alice", "--local", f"{d}/jobs", "--listen", "127.0.0.1:0"]
+            for command in [["run", "--", "true"], *([serve] if other != version else [])]:
+                done = subprocess.run([f"{d}/rest-lit", *command], capture_output=True, text=True, cwd=d, timeout=PATIENCE * SLOW, check=False)
+                refusal = f"pai-runtime has version {other}, and this program has version {version}"
+                check.equal(f"{command[0]}, {other}: {done.stderr}", (done.returncode != 0, refusal in done.stderr),
+                            (other != version, other != version))

@@ -221,7 +221,7 @@ def test_page_job_shows_hostile_texts_as_text(check):
 
 
 def test_page_compare_shows_hostile_texts_as_text(check):
-    hostile_page(check, "#/compare?a=alice~compare-1&b=%3Cimg%20src=x%20onerror=ran(0)%3E~compare-2",
+    hostile_page(check, "#/compare?jobs=alice~compare-1,%3Cimg%20src=x%20onerror=ran(0)%3E~compare-2",
                  lambda p: p.has("table", "Differences") and has_cells(p))
 
 

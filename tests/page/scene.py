@@ -96,7 +96,7 @@ PAGES = [
     ("submit", "#/submit?from=alice~resnet-cifar10", with_mistake),
     ("job", "#/jobs/alice~resnet-cifar10", lambda p: p.shows("RUNNING") and p.shows(re.compile("checkpoint|epoch 3"))),
     ("failed", "#/jobs/alice~out-of-memory", lambda p: p.shows("FAILED") and p.shows("out of memory")),
-    ("compare", "#/compare?a=alice~mnist&b=alice~tuning-7", lambda p: p.shows("commands") and p.shows("STOPPED")),
+    ("compare", "#/compare?jobs=alice~mnist,alice~tuning-7", lambda p: p.shows("commands") and p.shows("STOPPED")),
     ("machine", "#/machine", lambda p: p.shows("gpt-finetune") and p.shows("7 in use by jobs")),
     ("account", "#/account", account),
     ("sign-in", "#/sign-in", lambda p: p.find("textbox", "Password")),

@@ -94,7 +94,7 @@ def test_data_of_the_start_is_read_only():
 def test_version_names_the_libraries():
     done = subprocess.run([RUNTIME, "version"], capture_output=True, text=True, check=False)
     equal("version: status", done.returncode, 0)
-    for word in ("pai-runtime ", "libyaml 0.2.5", "zlib 1.2.13", "mbedTLS 3.6.6", "TLS: 1.2 or 1.3", "/usr/local/pai"):
+    for word in ("pai-runtime ", "libyaml 0.2.5", "zlib 1.2.13", "mbedTLS 3.6.7", "TLS: 1.2 or 1.3", "/usr/local/pai"):
         check(f"version says {word!r}", word in done.stdout, done.stdout)
     with Root() as root:
         root.run("init", "--steps", "install")

@@ -24,7 +24,7 @@ extern const char *const PROFILE_NAMES[PROFILES + 1]; /* the last one is NULL */
 enum results_place { RESULTS_IN_STORAGE, RESULTS_ON_MACHINE, RESULTS_NOWHERE };
 
 /* Default image of the init container. */
-#define RUNTIME_IMAGE "rest-lit/pai-runtime:0.1.0"
+#define RUNTIME_IMAGE "rest-lit/pai-runtime:0.2.0"
 
 /* Defaults of installations with HiveD: the scheduler, and the variables that list the devices
  * of a container. */

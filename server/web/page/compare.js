@@ -154,7 +154,7 @@ function configurations(jobs) {
 }
 
 export default async function comparePage(root, params, signal) {
-	const ids = (params.jobs?.split(",") ?? [params.a, params.b]).filter(Boolean);
+	const ids = (params.jobs ?? "").split(",").filter(Boolean);
 	const isGood = ids.length > 1 && ids.length <= MOST;
 	const what = isGood ? null : `Select 2 to ${MOST} jobs in the list, then press Compare.`;
 	fill(root, el("h1", { tabindex: "-1" }, isGood ? `Compare ${ids.length} jobs` : "Compare jobs"),

@@ -9,7 +9,6 @@ import { Selection } from "./selection.js";
 import { VirtualTable } from "./table.js";
 
 const FILTERS = ["q", "mine", "state", "submitted"];
-const FORMER = ["username", "vc", "keyword", "tag"]; // of addresses; now words to search for
 const FIRST = 100; // rows that are shown before the others have come
 const DAY = 86400e3;
 const CHART_MS = 10000;
@@ -158,7 +157,6 @@ class JobsPage {
 	constructor(root, params, signal) {
 		this.signal = signal;
 		this.filter = Object.fromEntries(FILTERS.map((name) => [name, params[name] ?? ""]));
-		this.filter.q = ["q", ...FORMER].map((name) => params[name]).filter(Boolean).join(" ");
 		this.selection = new Selection(signal);
 		this.table = new VirtualTable({ label: "Jobs", key: idOf, columns: COLUMNS, empty: "",
 			sort: sortOf(params), onSort: () => setQuery(this.#query), nameOf: (row) => row.name,

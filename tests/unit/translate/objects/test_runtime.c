@@ -31,7 +31,7 @@ TEST(test_image_pull_policy_depends_on_the_tag)
 	static const struct {
 		const char *image, *want;
 	} CASES[] = {
-		{ "rest-lit/pai-runtime:0.1.0", "IfNotPresent" },
+		{ "rest-lit/pai-runtime:0.2.0", "IfNotPresent" },
 		{ "host:5000/a/b:1", "IfNotPresent" },
 		{ "host:5000/a/b:latest-1", "IfNotPresent" },
 		{ "a", "Always" },

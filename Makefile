@@ -66,10 +66,10 @@ ifneq ($(GOALS),)
 SECTIONS := build
 SECTIONS += $(if $(CROSS),$(ARCH))
 # All targets except the program, demo, install and packages need the test packages.
-ifneq ($(filter-out all demo install dist deb,$(GOALS))$(filter-out release,$(FLAVOUR)),)
+ifneq ($(filter-out all demo install dist deb repository,$(GOALS))$(filter-out release,$(FLAVOUR)),)
 SECTIONS += test
 endif
-SECTIONS += $(if $(filter fuzz check-long,$(GOALS) $(FLAVOUR)),fuzz) $(filter demo bench bench-long deb training,$(GOALS)) $(if $(filter check-long,$(GOALS)),long deb training) $(if $(filter check-long arm64,$(GOALS)),arm64 emulator) $(filter screenshots,$(GOALS))
+SECTIONS += $(if $(filter fuzz check-long,$(GOALS) $(FLAVOUR)),fuzz) $(filter demo bench bench-long deb repository training,$(GOALS)) $(if $(filter check-long,$(GOALS)),long deb repository training) $(if $(filter check-long arm64,$(GOALS)),arm64 emulator) $(filter screenshots,$(GOALS))
 DEPS := $(shell tests/tools/deps $(SECTIONS) >&2 || echo failed)
 ifneq ($(DEPS),)
 $(error packages are missing, see above)
@@ -183,7 +183,9 @@ STATIC_CFLAGS := -Oz -flto -g -fPIE -ffunction-sections -fdata-sections -fno-asy
 STATIC_OURS = -std=gnu17 $(STATIC_CFLAGS) -ftrivial-auto-var-init=zero $(WARN) $(WARN_GCC) -I. -D_GNU_SOURCE -MMD -MP \
 	-isystem $(UNPACKED)/libyaml-0.2.5/include -isystem $(UNPACKED)/zlib-1.2.13.dfsg \
 	$(VERSIONS) $(VERSIONS_STATIC)
-VERSIONS = -DREST_LIT_VERSION='"$(VERSION)"' -DMBEDTLS_VERSION='"$(MBEDTLS_VERSION)"'
+# The folder that texts name; debian/rules has another.
+DOCDIR ?= docs
+VERSIONS = -DREST_LIT_VERSION='"$(VERSION)"' -DREST_LIT_DOCS='"$(DOCDIR)"' -DMBEDTLS_VERSION='"$(MBEDTLS_VERSION)"'
 VERSIONS_STATIC := -DDROPBEAR_VERSION='"2025.89"' -DMUSL_VERSION='"$(shell dpkg-query -W -f '$${source:Upstream-Version}' musl-dev:$(ARCH) 2>/dev/null)"'
 
 # The sources, verified by the hashes that Debian signs, then unpacked.  Only the patch modifies them.
@@ -421,6 +423,8 @@ help:
 	@echo 'make fmt        clang-format all C files'
 	@echo 'make install    PREFIX=/usr/local, DESTDIR='
 	@echo 'make deb        Debian packages in build/deb; make dist: the sources in build/dist'
+	@echo 'make repository an apt repository of them in build/repository (KEY=FINGERPRINT, URL=http://HOST/PATH,'
+	@echo '                DEBS="bookworm=FOLDER trixie=FOLDER")'
 	@echo 'As root, make installs missing packages of packages.txt.'
 	@echo 'DEVELOPER=1 turns warnings into errors; V=1 shows the commands'
 
@@ -527,10 +531,11 @@ image runtime-image:
 	tests/tools/image $(if $(filter image,$@),server,runtime) $(IMAGE) $(VERSION)
 
 # ---- installing, packages -----------------------------------------------------------------------
-# The manual page, from the tables of commands and options.
+# The manual pages, from the tables of commands and options: rest-lit(1), rest-lit-submit(1), ...
 $(B)/pages/man: $(B)/rest-lit
-	@mkdir -p $(@D)
-	$(Q)$< page man >$@.new && mv $@.new $@
+	@rm -rf $@ && mkdir -p $@.new
+	$(Q)$< page man >$@.new/rest-lit.1 && for command in $$($< complete '' | cut -f 1); do \
+		$< page man $$command >$@.new/rest-lit-$$command.1 || exit; done && mv $@.new $@
 
 # Units and examples name /usr/bin, /etc and /var.  A changed configuration is not replaced.
 PREFIX ?= /usr/local
@@ -541,7 +546,7 @@ put = install -D -m $(1) $(2) $(DESTDIR)$(PREFIX)/$(3)
 install: all $(B)/pages/man
 	$(call put,755,$(B)/rest-lit,bin/rest-lit)
 	$(call put,755,$(B)/pai-runtime,bin/pai-runtime)
-	$(call put,644,$(B)/pages/man,share/man/man1/rest-lit.1)
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 && install -m 644 $(B)/pages/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	$(call put,644,packaging/pai-runtime.1,share/man/man1/pai-runtime.1)
 	$(call put,644,packaging/pai-runtime.apparmor,share/pai-runtime/apparmor)
 	$(call put,644,packaging/completion.bash,share/bash-completion/completions/rest-lit)
@@ -567,13 +572,19 @@ dist:
 deb: dist
 	rm -rf build/deb && mkdir -p build/deb
 	tar -xf build/dist/$(DIST).tar.gz -C build/deb
+	[ ! -d build/manifests ] || cp -r build/manifests build/deb/$(DIST)/debian
 	cd build/deb/$(DIST) && env -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage -b -uc -us >../build.log 2>&1 || { tail -n 30 ../build.log; exit 1; }
 	rm -rf build/deb/$(DIST)
 	@ls build/deb/*.deb
 
+# An apt repository of them: DEBS='CODENAME=FOLDER ...', KEY and URL as packaging/repository says.
+DEBS ?= $(shell . /etc/os-release && echo $$VERSION_CODENAME)=build/deb
+repository: $(filter deb,$(MAKECMDGOALS))
+	packaging/repository build/repository $(DEBS)
+
 clean:
 	rm -rf build
 
-.PHONY: help demo check check-asan check-long released slice golden-update differential-update screenshots bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz fmt fuzz cov bench bench-long bench-machine pages image runtime-image install dist deb clean
+.PHONY: help demo check check-asan check-long released slice golden-update differential-update screenshots bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz fmt fuzz cov bench bench-long bench-machine pages image runtime-image install dist deb repository clean
 
 -include $(shell find $(B) -path $(B)/kit -prune -o -path $(B)/old -prune -o -type f -name '*.d' -print 2>/dev/null)

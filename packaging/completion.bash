@@ -8,14 +8,9 @@ _rest_lit()
 	elif [[ ${COMP_WORDS[before]} == '=' ]]; then
 		before=$((before - 1))
 	fi
-	words=$(command rest-lit complete "${COMP_WORDS[@]:1:before}" "$cur" 2>/dev/null | cut -f 1)
+	words=$(command rest-lit complete "${COMP_WORDS[@]:1:before}" "$cur" </dev/null 2>/dev/null | cut -f 1)
 	COMPREPLY=()
 	case $words in
-	:job) # No name with another character: bash expands what it gets.
-		words=$(command rest-lit jobs --timeout 2 --limit 1000 2>/dev/null |
-			awk 'NR > 1 && $2 "~" $1 ~ /^[A-Za-z0-9._~-]+$/ {
-				print $2 "~" $1; if ($2 == ENVIRON["USER"]) print $1 }')
-		;;
 	:*)
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -A "${words#:}" -- "$cur")

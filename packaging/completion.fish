@@ -7,7 +7,7 @@ function __rest_lit_words
 		set -a before (string trim -r -c = -- $prefix)
 		set last (string replace -- $prefix '' $last)
 	end
-	set -l found (command rest-lit complete $before "$last" 2>/dev/null)
+	set -l found (command rest-lit complete $before "$last" </dev/null 2>/dev/null)
 	switch "$found[1]"
 		case ''
 		case :command
@@ -16,10 +16,6 @@ function __rest_lit_words
 			__fish_complete_directories "$last" ''
 		case :file
 			__fish_complete_path "$last"
-		case :job
-			command rest-lit jobs --timeout 2 --limit 1000 2>/dev/null |
-			awk 'NR > 1 && $2 "~" $1 ~ /^[A-Za-z0-9._~-]+$/ {
-				print $2 "~" $1; if ($2 == ENVIRON["USER"]) print $1 }'
 		case '*'
 			printf '%s\n' "$prefix"$found
 	end

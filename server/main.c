@@ -60,11 +60,11 @@ int main(int argc, char **argv)
 		argc = 3;
 		name = argv[1];
 	}
-	for (size_t i = 0; i < N_COMMANDS; i++)
-		if (strcmp(name, COMMANDS[i].name) == 0) {
-			int code = command_run(&COMMANDS[i], argc - 1, argv + 1);
-			return code == EXIT_ANEW ? start_anew(argv) : code;
-		}
+	const struct command *c = command_find(name);
+	if (c) {
+		int code = command_run(c, argc - 1, argv + 1);
+		return code == EXIT_ANEW ? start_anew(argv) : code;
+	}
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
 		print_usage(stdout);
 		return EXIT_OK;

@@ -154,7 +154,7 @@ static void controller_ours(struct check_session *c, const struct check_leader *
 		    "stop one of the two: kubectl -n " CONTROLLER_NAMESPACE
 		    " scale statefulset/" CONTROLLER_CONFIGMAP
 		    " --replicas=0, or kubectl -n rest-lit-controller scale "
-		    "deployment/rest-lit-controller --replicas=0; docs/CONTROLLER.md",
+		    "deployment/rest-lit-controller --replicas=0; " REST_LIT_DOCS "/CONTROLLER.md",
 		    "two controllers: %s holds the Lease " LEADER_LEASE
 		    ", and FrameworkController %s%s",
 		    ours->holder, found->old ? "writes Framework " : "has a ready pod",

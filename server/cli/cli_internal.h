@@ -49,8 +49,10 @@ int serve_run(struct service *s, struct err *e);
 
 /* ---- manual.c ---- */
 
-/* The manual page rest-lit(1), from the tables of commands and options. */
+/* The manual page rest-lit(1), or that of a command, rest-lit-submit(1), which says what its help
+ * does, from the tables of commands and options. */
 void manual_page(struct str *out);
+void manual_command_page(struct str *out, const struct command *c);
 
 /* ---- term.c: lines, visible text, tables (pure); output of a command that waits ---- */
 

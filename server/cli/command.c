@@ -32,12 +32,12 @@ void command_put_about(struct str *out, const struct command *c)
 	str_puts(out, status);
 }
 
-void command_put_examples(struct str *out, const struct command *c)
+const struct command *command_find(const char *name)
 {
-	bool several = strchr(c->examples, '\n')[1] != '\0';
-	if (c->examples[0] == ' ')
-		str_puts(out, several ? "Examples:\n" : "Example:\n");
-	str_puts(out, c->examples);
+	const struct command *c = COMMANDS;
+	while (c < COMMANDS + N_COMMANDS && strcmp(c->name, name) != 0)
+		c++;
+	return c < COMMANDS + N_COMMANDS ? c : NULL;
 }
 
 static int command_help(const struct command *c, bool all)
@@ -51,7 +51,10 @@ static int command_help(const struct command *c, bool all)
 		options_help(&out, c->options, all);
 	}
 	str_char(&out, '\n');
-	command_put_examples(&out, c);
+	bool several = strchr(c->examples, '\n')[1] != '\0';
+	if (c->examples[0] == ' ')
+		str_puts(&out, several ? "Examples:\n" : "Example:\n");
+	str_puts(&out, c->examples);
 	return command_print(str_view(&out));
 }
 
@@ -151,7 +154,7 @@ int cmd_version(const struct command *c, struct options *o)
 	return command_print(str_view(&out));
 }
 
-/* rest-lit page NAME: a page of documentation, generated from tables. */
+/* rest-lit page NAME, or page man COMMAND: a page of documentation, generated from tables. */
 
 enum { PAGE_MAX = 1 << 20 };
 
@@ -177,11 +180,17 @@ static const struct {
 
 int cmd_page(const struct command *c, struct options *o)
 {
+	bool man = o->n_files == 2 && strcmp(o->files[0], "man") == 0;
+	const struct command *of = man ? command_find(o->files[1]) : NULL;
 	for (size_t i = 0; i < ARRAY_SIZE(PAGES); i++) {
-		if (strcmp(o->files[0], PAGES[i].name) != 0)
+		if (strcmp(o->files[0], PAGES[i].name) != 0 ||
+		    (o->n_files == 2 && !(of && of->summary)))
 			continue;
 		STR_AUTO out = STR_INIT(PAGE_MAX);
-		PAGES[i].write(&out);
+		if (of)
+			manual_command_page(&out, of);
+		else
+			PAGES[i].write(&out);
 		return command_print(str_view(&out));
 	}
 	return command_usage(c, c->wanted);

@@ -154,7 +154,7 @@ const struct command COMMANDS[] = {
 	  "copy the database of a machine",
 	  "Write a copy of the database of a server with --local, with all jobs and their\n"
 	  "secrets, to a new FILE that only you can read; the server goes on meanwhile.  Only\n"
-	  "administrators may do this.  docs/LOCAL.md says how it is restored.\n"
+	  "administrators may do this.  " REST_LIT_DOCS "/LOCAL.md says how it is restored.\n"
 	  "Exit status: 0, 2 refused, or there is such a file, 3 the server does not answer,\n"
 	  "or the file cannot be written.\n",
 	  "  rest-lit backup --token-file token jobs.db\n"
@@ -184,7 +184,7 @@ const struct command COMMANDS[] = {
 	{ "version", cmd_version, 0, 0, SIZE_MAX, NULL, NULL, "print the version",
 	  "Print the versions of rest-lit and of the libraries that it uses.\n",
 	  "  rest-lit version\n" },
-	{ "page", cmd_page, 0, 1, 1, "there is no such page",
+	{ "page", cmd_page, 0, 1, 2, "there is no such page",
 	  "NAME", NULL,
 	  "Print a page of the documentation that is generated from tables in the code.\n",
 	  "  rest-lit page openapi > openapi.json\n" },

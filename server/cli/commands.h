@@ -36,12 +36,13 @@ struct command {
 
 extern const struct command COMMANDS[];
 extern const size_t N_COMMANDS;
+/* The command of that name, or NULL. */
+const struct command *command_find(const char *name);
 /* Runs a command with its arguments; argv[0] is its name.  Returns the exit code. */
 int command_run(const struct command *c, int argc, char **argv);
-/* Append the texts of the help: what a command does, with a sentence about its argument and the
- * exit status at the end; examples, with a heading. */
+/* Appends what the help says that a command does, with a sentence about its argument and the exit
+ * status at the end. */
 void command_put_about(struct str *out, const struct command *c);
-void command_put_examples(struct str *out, const struct command *c);
 
 command_runner cmd_serve, cmd_controller, cmd_check, cmd_translate, cmd_validate, cmd_convert,
     cmd_run, cmd_submit, cmd_jobs, cmd_show, cmd_stop, cmd_logs, cmd_wait, cmd_events, cmd_delete,

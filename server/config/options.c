@@ -475,8 +475,8 @@ static int option_fixed_error(struct span name, const struct origin *from, struc
 	if (limit->unit)
 		str_printf(&value, " %s", limit->unit);
 	return err_at(e, 400, "InvalidOption", from->where,
-	              "%s is fixed at %s, and not an option; see docs/OPTIONS.md", from->what,
-	              str_c(&value));
+	              "%s is fixed at %s, and not an option; see " REST_LIT_DOCS "/OPTIONS.md",
+	              from->what, str_c(&value));
 }
 
 static int option_flag_only_error(const struct option *option, const struct origin *from,

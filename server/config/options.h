@@ -229,7 +229,7 @@ void options_help(struct str *out, unsigned command, bool all);
 /* docs/OPTIONS.md and schema/config.schema.json. */
 void options_page(struct str *out);
 void options_schema(struct str *out);
-/* The section OPTIONS of the manual page, in roff. */
-void options_manual(struct str *out);
+/* The section OPTIONS of the manual page of a command, in roff: all that its help says. */
+void options_manual(struct str *out, unsigned command);
 /* Text as roff shows it. */
 void roff_text(struct str *out, const char *text);

@@ -2,7 +2,7 @@
 #include "base/wrap.h"
 #include "server/config/options.h"
 
-enum { WIDTH = 80, INDENT = 31, TEXT_MAX = 512, MANUAL_MAX = 2048 };
+enum { WIDTH = 80, INDENT = 31, TEXT_MAX = 512 };
 
 /* The default with its unit, if it has one. */
 static void put_default(struct str *out, const struct option *o, const char *before,
@@ -13,6 +13,16 @@ static void put_default(struct str *out, const struct option *o, const char *bef
 	if (value.n && o->type != OPTION_SWITCH)
 		str_printf(out, "%s%s%s%s%s", before, str_c(&value), o->unit ? " " : "",
 		           o->unit ?: "", after);
+}
+
+static void option_help(struct str *out, const struct option *o)
+{
+	str_puts(out, o->help);
+	if (o->names) {
+		str_puts(out, ": ");
+		o->names(out, ", ");
+	}
+	put_default(out, o, " [", "]");
 }
 
 void options_help(struct str *out, unsigned command, bool all)
@@ -34,12 +44,7 @@ void options_help(struct str *out, unsigned command, bool all)
 			STR_AUTO text = STR_INIT(TEXT_MAX);
 			str_printf(&flag, "  --%s%s%s", o->name, o->value ? " " : "",
 			           o->value ?: "");
-			str_puts(&text, o->help);
-			if (o->names) {
-				str_puts(&text, ": ");
-				o->names(&text, ", ");
-			}
-			put_default(&text, o, " [", "]");
+			option_help(&text, o);
 			str_printf(out, "%-*s", INDENT, str_c(&flag));
 			if (flag.n >= INDENT)
 				str_printf(out, "\n%*s", INDENT, "");
@@ -185,7 +190,7 @@ void options_schema(struct str *out)
 	str_puts(out, "\n\t}\n}\n");
 }
 
-/* ---- the manual page ---- */
+/* ---- manual pages ---- */
 
 /* A line that begins with a dot or a quote would be a request; a bare hyphen is not copied as one.
  */
@@ -211,7 +216,7 @@ void roff_text(struct str *out, const char *text)
 
 static void option_manual(struct str *out, const struct option *o)
 {
-	STR_AUTO text = STR_INIT(MANUAL_MAX);
+	STR_AUTO text = STR_INIT(TEXT_MAX);
 	str_puts(out, ".TP\n\\fB\\-\\-");
 	roff_text(out, o->name);
 	if (o->value) {
@@ -219,33 +224,26 @@ static void option_manual(struct str *out, const struct option *o)
 		roff_text(out, o->value);
 	}
 	str_puts(out, "\\fR\n");
-	str_printf(&text, "%s.\n", o->help);
-	put_default(&text, o, "Default: ", ".\n");
-	bool bounded = o->type != OPTION_SWITCH && o->type != OPTION_LIST;
-	if (bounded && (o->type != OPTION_TEXT || o->names)) {
-		str_puts(&text, "Values: ");
-		bounds_text(&text, o);
-		str_puts(&text, ".\n");
-	}
-	str_puts(&text, "Commands: ");
-	commands_text(&text, o->commands);
-	str_puts(&text, ".\n");
+	option_help(&text, o);
 	roff_text(out, str_c(&text));
+	str_char(out, '\n');
 }
 
-void options_manual(struct str *out)
+void options_manual(struct str *out, unsigned command)
 {
-	str_puts(out, ".SH OPTIONS\n"
-	              ".TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\n"
-	              "Print what the command does, its main options and an example.\n"
-	              ".TP\n\\fB\\-\\-help\\-all\\fR\n"
-	              "The same with all options.\n");
+	str_puts(out, ".SH OPTIONS\n");
 	for (enum option_group g = 0; g < GROUP_MAX; g++) {
-		str_puts(out, ".SS ");
-		roff_text(out, OPTION_GROUPS[g]);
-		str_char(out, '\n');
-		for (const struct option *o = OPTIONS; o < OPTIONS + N_OPTIONS; o++)
-			if (o->group == g)
-				option_manual(out, o);
+		bool title = false;
+		for (const struct option *o = OPTIONS; o < OPTIONS + N_OPTIONS; o++) {
+			if (o->group != g || !(o->commands & command))
+				continue;
+			if (!title) {
+				str_puts(out, ".SS ");
+				roff_text(out, OPTION_GROUPS[g]);
+				str_char(out, '\n');
+			}
+			title = true;
+			option_manual(out, o);
+		}
 	}
 }

@@ -160,7 +160,8 @@ $(B)/web/$(notdir $(1)).gz: $(1) Makefile
 	@mkdir -p $$(@D)
 	$(Q)sed -E -e '' $(if $(filter server/web/page/%.js server/web/page/%.css,$(1)),$(WEB_DROPPED)) <$$< | gzip -9n >$$@
 endef
-WEB_FILES := $(wildcard server/web/page/*.*) server/web/vendor/codemirror.js $(B)/web/examples.json
+WEB_FILES := $(wildcard server/web/page/*.*) server/web/vendor/codemirror.js $(B)/web/examples.json \
+	server/web/llms.txt docs/SKILL.md docs/JOBS.md docs/CODES.md
 $(foreach f,$(WEB_FILES),$(eval $(call WEB,$(f))))
 # One after the other, each behind a line with its name and size.
 $(B)/web/files: $(patsubst %,$(B)/web/%.gz,$(notdir $(WEB_FILES))) server/web/page

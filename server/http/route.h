@@ -45,6 +45,7 @@ typedef void handler(struct request *r);
 struct route {
 	const char *method; /* "*": any but OPTIONS */
 	const char *path; /* {name} is one segment, in r->args; {path} at the end is all the rest */
+	const char *operation; /* operationId in /openapi.json, a verb and its object: stopJob */
 	handler *handle;
 	/* Checks path and head before the body is received; may answer.  May be NULL. */
 	handler *before;

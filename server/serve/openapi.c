@@ -61,16 +61,19 @@ static json_t *schema_ref(const char *name)
 	return json_pack("{s:s}", "$ref", str_c(&text));
 }
 
-/* An operationId, for instance put_api_v2_jobs_job_execution_type. */
-static void openapi_put_id(struct str *out, const char *method, const char *path)
+/* The schema of {name} in a path: a number for an index, a retry or an attempt; where the answer is
+ * that of one attempt, it may be called `latest`. */
+static json_t *segment_schema(const char *path, const char *name)
 {
-	str_puts(out, method);
-	for (const char *p = path; *p; p++) {
-		if ((is_upper(*p) || (!is_alnum(*p) && p[1])) && str_view(out).p[out->n - 1] != '_')
-			str_char(out, '_');
-		if (is_alnum(*p))
-			str_char(out, to_lower(*p));
-	}
+	bool attempt = strcmp(name, "attempt") == 0;
+	if (!attempt && strcmp(name, "index") != 0 && strcmp(name, "retry") != 0)
+		return json_pack("{s:s, s:i}", "type", "string", "minLength", 1);
+	json_t *number =
+	    json_pack("{s:s, s:i, s:i}", "type", "integer", "minimum", 0, "maximum", INT32_MAX);
+	if (!attempt || strstr(path, "{retry}"))
+		return number;
+	return json_pack("{s:[o, {s:s, s:[s]}]}", "anyOf", number, "type", "string", "enum",
+	                 "latest");
 }
 
 /* ---- an operation ---- */
@@ -110,9 +113,9 @@ static json_t *openapi_parameters(const struct route *route)
 		STR_AUTO name = STR_INIT(TEXT_MAX);
 		str_put(&name, at + 1, strcspn(at + 1, "}"));
 		(void)json_array_append_new(out,
-		                            json_pack("{s:s, s:s, s:b, s:{s:s, s:i}}", "name",
-		                                      str_c(&name), "in", "path", "required", 1,
-		                                      "schema", "type", "string", "minLength", 1));
+		                            json_pack("{s:s, s:s, s:b, s:o}", "name", str_c(&name),
+		                                      "in", "path", "required", 1, "schema",
+		                                      segment_schema(route->path, str_c(&name))));
 	}
 	const struct parameter *p;
 	for (size_t i = 0; (p = route_parameters(route, i)); i++)
@@ -161,17 +164,15 @@ static json_t *responses_of(const struct route *route, json_t *answer)
 }
 
 /* answers: of openapi.json. */
-static json_t *openapi_operation(const struct route *route, const char *method, json_t *answers)
+static json_t *openapi_operation(const struct route *route, json_t *answers)
 {
-	STR_AUTO id = STR_INIT(TEXT_MAX);
 	json_t *answer = json_object_get(answers, route->answer);
-	openapi_put_id(&id, method, route->path);
 	const struct route *told = route;
 	while (told > ROUTES.row && strncmp(told->doc, "The same", 8) == 0) /* as the route above */
 		told--;
 	json_t *out =
-	    json_pack("{s:s, s:s, s:O, s:o, s:o}", "operationId", str_c(&id), "summary", told->doc,
-	              "tags", json_object_get(answer, "tags"), "parameters",
+	    json_pack("{s:s, s:s, s:O, s:o, s:o}", "operationId", route->operation, "summary",
+	              told->doc, "tags", json_object_get(answer, "tags"), "parameters",
 	              openapi_parameters(route), "responses", responses_of(route, answer));
 	assert(out); /* the answer is there */
 	if (route->body != BODY_NONE)
@@ -321,7 +322,7 @@ static json_t *openapi_paths(json_t *answers)
 		if (!json_object_get(out, ROUTES.row[i].path))
 			(void)json_object_set_new(out, ROUTES.row[i].path, json_object());
 		openapi_add(json_object_get(out, ROUTES.row[i].path), str_c(&method),
-		            openapi_operation(&ROUTES.row[i], str_c(&method), answers));
+		            openapi_operation(&ROUTES.row[i], answers));
 	}
 	return out;
 }

@@ -1,4 +1,5 @@
-/* The files of the web page: the table, and the routes / and /web/{file}. */
+/* The files of the web page and those for agents: the table, and the routes /, /llms.txt and
+ * /web/{file}. */
 #include "server/web/web.h"
 
 #include <assert.h>
@@ -48,6 +49,8 @@ static const struct {
 	{ ".css", "text/css; charset=utf-8" },
 	{ ".js", "text/javascript; charset=utf-8" },
 	{ ".json", "application/json; charset=utf-8" },
+	{ ".md", "text/markdown; charset=utf-8" },
+	{ ".txt", "text/plain; charset=utf-8" },
 };
 
 /* The policy of the page: nothing from elsewhere, no inline code, no strings as HTML. */
@@ -143,8 +146,9 @@ bool web_index(struct request *r)
 void web_get(struct request *r)
 {
 	bool none = r->loop->server->options->no_page;
+	struct span name = r->args[0].p ? r->args[0] : SPAN("llms.txt"); /* the route of its own */
 	struct web_file f;
-	if (!none && !span_is(r->args[0], INDEX) && web_find(r->args[0], &f)) {
+	if (!none && !span_is(name, INDEX) && web_find(name, &f)) {
 		answer_header(r, "Vary", "Accept-Encoding");
 		web_send(r, &f);
 		return;

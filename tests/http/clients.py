@@ -615,6 +615,10 @@ SCHEMA_KEYS = {"title", "multipleOf", "maximum", "exclusiveMaximum", "minimum", 
                "default", "nullable"}
 
 
+OPERATION_VERBS = "add|check|create|delete|get|list|log|probe|put|remove|revoke|scale|stop|submit|update|upload|watch"
+NUMBER = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}  # of an index, a retry, an attempt
+
+
 def schema_faults(s, where):
     """Violations of OpenAPI 3.0."""
     if not isinstance(s, dict):
@@ -687,11 +691,18 @@ def test_openapi_document_is_valid_and_complete(check):
     rows = {("get" if m == "any" else m.lower(), p): who for m, p, who, _ in route_table()}
     check.equal("openapi: routes", {(m, p) for p, m, _ in operations}, set(rows))
     ids = [o["operationId"] for _, _, o in operations]
-    check.equal("openapi: operations have names of their own", len(set(ids)), len(ids))
+    check.equal("openapi: operations have names of their own", sorted(ids), sorted(set(ids)))
+    check.equal("openapi: a verb and its object", [i for i in ids if not re.fullmatch(f"(?:{OPERATION_VERBS})(?:[A-Z][a-z0-9]*)+", i)], [])
+    check.ok("openapi: jobs are stopped", "stopJob" in ids, ids)
     for path, method, o in operations:
         what = f"openapi: {method} {path}"
-        check.ok(f"{what}: a segment has a character at least", all(
-            p["schema"].get("minLength") == 1 for p in o["parameters"] if p.get("in") == "path"), o)
+        segments = {p["name"]: p["schema"] for p in o["parameters"] if p.get("in") == "path"}
+        for name, schema in segments.items():
+            number = name in ("index", "retry", "attempt")
+            wanted = NUMBER if number else {"type": "string", "minLength": 1}
+            if name == "attempt" and "retry" not in segments:
+                wanted = {"anyOf": [NUMBER, {"type": "string", "enum": ["latest"]}]}
+            check.equal(f"{what}: {name}", schema, wanted)
         check.ok(f"{what}: 414, and 404 of what is no segment", "414" in o["responses"] and
                  ("{" not in path or "404" in o["responses"]), o["responses"])
         declared = [p["name"] for p in o["parameters"] if p.get("in") == "path"]

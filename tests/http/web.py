@@ -11,7 +11,7 @@ HTML = "text/html; charset=utf-8"
 POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
           "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'")
 TYPES = {"html": HTML, "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8",
-         "json": "application/json; charset=utf-8"}
+         "json": "application/json; charset=utf-8", "md": "text/markdown; charset=utf-8", "txt": "text/plain; charset=utf-8"}
 COMPRESSED_MAX = 200 * 1024
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 GZIP = {"Accept-Encoding": "gzip, deflate, br"}
@@ -21,7 +21,8 @@ def sources():
     """The files of the page in the source tree, by name."""
     where = os.path.join(ROOT, "server", "web")
     found = {name: os.path.join(where, "page", name) for name in os.listdir(os.path.join(where, "page"))}
-    return {**found, "codemirror.js": os.path.join(where, "vendor", "codemirror.js")}
+    documents = {name: os.path.join(ROOT, "docs", name) for name in ("SKILL.md", "JOBS.md", "CODES.md")}
+    return {**found, **documents, "codemirror.js": os.path.join(where, "vendor", "codemirror.js"), "llms.txt": os.path.join(where, "llms.txt")}
 
 
 def read(path):
@@ -138,10 +139,25 @@ def test_web_files_match_the_source_tree(check):
                 where = f"{prefix}/" if index else f"{prefix}/web/{name}"
                 plain, packed = forms(check, server, where, BROWSER if index else {}, built(path))
             check.equal(f"{name}: type", plain.headers["content-type"], TYPES[name.rsplit(".", 1)[1]])
-            total += len(packed.body)
+            total += 0 if name.endswith((".md", ".txt")) else len(packed.body)  # no browser loads them
         examples = server.request("GET", "/web/examples.json")
         total += len(zlib.compress(examples.body, 9))
         check.ok("small enough", 0 < total <= COMPRESSED_MAX, total)
+
+
+def test_llms_txt_has_links_that_lead_somewhere(check):
+    """A program that knows the address of the server alone finds what it needs, also below a prefix."""
+    with Server("--engine=none", "--local", "jobs") as server:
+        for prefix in ("", "/rest-server"):
+            reply = server.request("GET", f"{prefix}/llms.txt")
+            check.equal(f"{prefix}/llms.txt", (reply.status, reply.headers["content-type"], reply.body),
+                        (200, TYPES["txt"], read(sources()["llms.txt"])))
+            links = re.findall(r"^- \[[^]]*\]\(([^)]*)\): .", reply.body.decode(), re.M)
+            check.equal("it has links", {"web/SKILL.md", "web/JOBS.md", "openapi.json", "api/v2/schemas/v2"} - set(links), set())
+            for link in links:
+                check.equal(link, server.request("GET", f"{prefix}/{link.removeprefix('./')}").status, 200)
+    with Server("--engine=none", "--local", "jobs", "--no-page") as server:
+        check.refused("--no-page", server.request("GET", "/llms.txt"), 404, "NoFileError", "--no-page")
 
 
 def test_web_paths_beside_the_page_are_404(check):

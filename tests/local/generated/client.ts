@@ -2,7 +2,7 @@
 // only if the document has its path, parameters and body, and each member that is read of the answer.
 // Prints the operations that answered.  Its argument: {"jobs": URL, "people": URL, "skus": URL, "token": ADMIN'S}.
 import createClient from "openapi-fetch";
-import type { components, paths } from "./api.js";
+import type { components, operations, paths } from "./api.js";
 
 declare const process: { argv: string[] };
 type Schemas = components["schemas"];
@@ -43,6 +43,7 @@ const fileV1 = (jobName: string): Schemas["JobFileV1"] => ({
 	jobName, image: "ubuntu:22.04", taskRoles: [{ name: "main", command: "sleep 1000", taskNumber: 1, cpuNumber: 1, memoryMB: 512 }],
 });
 
+const STOP: NonNullable<operations["stopJob"]["requestBody"]>["content"]["application/json"] = { value: "STOP" };
 const changed = (a: Schemas["Changed"]) => [a.message];
 const message = (a: Schemas["Message"]) => [a.message];
 const noted = (a: Schemas["SubmittedV1"]) => [a.success, a.status, a.message, ...(a.warnings ?? []).map((w) => w.message)];
@@ -92,7 +93,7 @@ async function jobs() {
 	await answer("GET /api/v2/jobs/{job}", api.GET("/api/v2/jobs/{job}", {
 		params: { path: { job: "alice~runs" }, query: { wait: 60, for: "running" } } }), job);
 	await answer("GET /api/v2/jobs/{job}/attempts/{attempt}", api.GET("/api/v2/jobs/{job}/attempts/{attempt}", {
-		params: { path: { job: "alice~failed", attempt: "0" } } }), job);
+		params: { path: { job: "alice~failed", attempt: 0 } } }), job);
 	await answer("GET /api/v1/user/{user}/jobs/{job}", api.GET("/api/v1/user/{user}/jobs/{job}", named("failed")), job);
 	await answer("GET /api/v1/jobs/{job}", api.GET("/api/v1/jobs/{job}", known("failed")), job);
 	await answer("GET /api/v2/jobs", api.GET("/api/v2/jobs"), (a) => Array.isArray(a) ? [a[0], ...a.flatMap(row)] : [undefined]);
@@ -105,16 +106,17 @@ async function jobs() {
 	await answer("GET /api/v1/jobs/{job}/config", api.GET("/api/v1/jobs/{job}/config", known("failed")), config);
 	await answer("GET /api/v2/jobs/{job}/job-attempts", api.GET("/api/v2/jobs/{job}/job-attempts", known("failed")), (a) => a.flatMap(attempt));
 	await answer("GET /api/v2/jobs/{job}/job-attempts/{attempt}", api.GET("/api/v2/jobs/{job}/job-attempts/{attempt}", {
-		params: { path: { job: "alice~failed", attempt: "0" } } }), attempt);
+		params: { path: { job: "alice~failed", attempt: 0 } } }), attempt);
 	await answer("GET /api/v2/jobs/{job}/results", api.GET("/api/v2/jobs/{job}/results", known("failed")), (a) => typeof a === "string"
 		? [undefined] : [a.more, a.token, ...a.results.flatMap((r) => [r.path, r.href, r.kind, r.size, r.modified])]);
 	await answer("GET /api/v2/jobs/{job}/events", api.GET("/api/v2/jobs/{job}/events", known("failed")),
 		(a) => [a.totalCount, ...a.data.flatMap((e) => [e.type, e.reason, e.message, e.lastTimestamp, e.taskIndex])]);
-	const task = { job: "alice~failed", attempt: "0", role: "main", index: "0" };
+	const logs: operations["listLogs"]["parameters"]["path"] = { job: "alice~failed", attempt: 0, role: "main", index: 0, retry: 0 };
+	const task: operations["getTask"]["parameters"]["path"] = { ...logs, attempt: "latest" };
 	const attempts = "/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts" as const;
 	await answer(`GET ${attempts}`, api.GET(attempts, { params: { path: task } }),
 		(a) => [a.taskRoleName, a.taskState, ...a.attempts.flatMap((t) => [t.attemptState, t.containerExitCode])]);
-	await answer(`GET ${attempts}/{retry}/logs`, api.GET(`${attempts}/{retry}/logs`, { params: { path: { ...task, retry: "0" } } }),
+	await answer(`GET ${attempts}/{retry}/logs`, api.GET(`${attempts}/{retry}/logs`, { params: { path: logs } }),
 		(a) => a.locations.flatMap((l) => [l.name, l.uri]));
 
 	await answer("PUT /api/v2/jobs/{job}/tag", api.PUT("/api/v2/jobs/{job}/tag", { ...known("runs"), body: { value: "x" } }), changed);
@@ -125,11 +127,11 @@ async function jobs() {
 	await answer("GET /api/v2/machine", api.GET("/api/v2/machine"), (m) => [m.gpus, m.cpus, m.memoryMBHeld, m.jobsRunning,
 		...m.running.flatMap((r) => [r.name, r.gpuIndexes.length]), ...m.queue.flatMap((q) => [q.name, q.message])]);
 	await answer("PUT /api/v2/jobs/{job}/executionType", api.PUT("/api/v2/jobs/{job}/executionType", {
-		...known("runs"), body: { value: "STOP" } }), changed);
+		...known("runs"), body: STOP }), changed);
 	await answer("PUT /api/v1/user/{user}/jobs/{job}/executionType", api.PUT("/api/v1/user/{user}/jobs/{job}/executionType", {
-		...named("one"), body: { value: "STOP" } }), changed);
+		...named("one"), body: STOP }), changed);
 	await answer("PUT /api/v1/jobs/{job}/executionType", api.PUT("/api/v1/jobs/{job}/executionType", {
-		...known("two"), body: { value: "STOP" } }), changed);
+		...known("two"), body: STOP }), changed);
 	await answer("DELETE /api/v1/user/{user}/jobs/{job}", api.DELETE("/api/v1/user/{user}/jobs/{job}", named("failed")), changed);
 	await refusal("GET /api/v2/jobs/{job}", api.GET("/api/v2/jobs/{job}", known("none")), "NoJobError");
 	await refusal("GET /api/v2/jobs/{job}/ssh", api.GET("/api/v2/jobs/{job}/ssh", known("runs")), "NoJobSshInfoError");

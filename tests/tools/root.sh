@@ -32,8 +32,8 @@ root_install() {
 	echo "installing a minimal Debian, $2, in $1"
 	rm -rf --one-file-system "$1" "$1.new"
 	debootstrap --variant=minbase "$2" "$1.new" "$mirror" >"$1.log" || { tail "$1.log"; exit 1; }
-	cat >"$1.new/etc/apt/sources.list" <<-end
-		deb $mirror $2 main
+	echo "deb $mirror $2 main" >"$1.new/etc/apt/sources.list"
+	[ "$2" = sid ] || cat >>"$1.new/etc/apt/sources.list" <<-end
 		deb $mirror $2-updates main
 		deb $mirror-security $2-security main
 	end

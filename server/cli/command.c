@@ -142,8 +142,8 @@ void command_notes(const char *file, const char *prefix, const struct notes *not
 
 /* rest-lit version */
 
-/* The libraries inside, as packaging/portable lists them: a line each with the version of Debian.  The
- * program that `make` links has none. */
+/* The libraries inside, as packaging/portable lists them: a line each with the version of Debian.
+ * The program that `make` links has none. */
 extern const char PORTABLE_PARTS[] __attribute__((weak));
 
 int cmd_version(const struct command *c, struct options *o)

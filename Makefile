@@ -46,7 +46,9 @@ endif
 HARDEN := -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection -fcf-protection
 LINK_HARDEN := -pie -Wl,--as-needed -Wl,-z,relro,-z,now,-z,noexecstack
 
-CFLAGS_release := -O2 -g $(HARDEN) -fPIE -ftrivial-auto-var-init=zero $(WARN_GCC)
+# The same bytes in every directory.
+SAME_BYTES := -ffile-prefix-map=$(CURDIR)=.
+CFLAGS_release := -O2 -g $(HARDEN) $(SAME_BYTES) -fPIE -ftrivial-auto-var-init=zero $(WARN_GCC)
 LDFLAGS_release := $(LINK_HARDEN)
 CFLAGS_asan := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer $(WARN_GCC)
@@ -66,10 +68,10 @@ ifneq ($(GOALS),)
 SECTIONS := build
 SECTIONS += $(if $(CROSS),$(ARCH))
 # All targets except the program, demo, install and packages need the test packages.
-ifneq ($(filter-out all demo install dist deb repository,$(GOALS))$(filter-out release,$(FLAVOUR)),)
+ifneq ($(filter-out all demo install dist deb repository portable wheel,$(GOALS))$(filter-out release,$(FLAVOUR)),)
 SECTIONS += test
 endif
-SECTIONS += $(if $(filter fuzz check-long,$(GOALS) $(FLAVOUR)),fuzz) $(filter demo bench bench-long deb repository training,$(GOALS)) $(if $(filter check-long,$(GOALS)),long deb repository training) $(if $(filter check-long arm64,$(GOALS)),arm64 emulator) $(filter screenshots,$(GOALS))
+SECTIONS += $(if $(filter fuzz check-long,$(GOALS) $(FLAVOUR)),fuzz) $(filter demo bench bench-long deb repository training,$(GOALS)) $(if $(filter portable wheel,$(GOALS)),portable) $(if $(filter check-long,$(GOALS)),long deb repository portable training) $(if $(filter check-long arm64,$(GOALS)),arm64 emulator) $(filter screenshots,$(GOALS))
 DEPS := $(shell tests/tools/deps $(SECTIONS) >&2 || echo failed)
 ifneq ($(DEPS),)
 $(error packages are missing, see above)
@@ -426,6 +428,8 @@ help:
 	@echo 'make deb        Debian packages in build/deb; make dist: the sources in build/dist'
 	@echo 'make repository an apt repository of them in build/repository (KEY=FINGERPRINT, URL=http://HOST/PATH,'
 	@echo '                DEBS="bookworm=FOLDER trixie=FOLDER")'
+	@echo 'make portable   one file for any Linux with glibc 2.34, in build/portable; make wheel: for pip'
+	@echo '                (SOURCES=DIR, of packaging/portable fetch DIR, at the first time; Debian 12)'
 	@echo 'As root, make installs missing packages of packages.txt.'
 	@echo 'DEVELOPER=1 turns warnings into errors; V=1 shows the commands'
 
@@ -560,6 +564,29 @@ install: all $(B)/pages/man
 		install -D -m 644 packaging/$$file.yaml $(DESTDIR)$(SYSCONFDIR)/rest-lit/$$file.yaml || exit; done
 	for file in $(wildcard examples/*.*); do $(call put,644,$$file,share/doc/rest-lit/$$file) || exit; done
 
+# ---- the one file, with all libraries but the C library inside, and the wheel: any Linux with glibc 2.34 ----
+# The same objects as in rest-lit.  SOURCES=DIR: what packaging/portable compiles, once.
+PORTABLE := $(B)/portable
+PORTABLE_OBJECTS := $(B)/server/main.o $(call archives,server)
+PORTABLE_NAME := rest-lit-$(VERSION)-linux-$(ARCH)
+STAMP = $(shell dpkg-parsechangelog -S Timestamp)
+$(PORTABLE)/rest-lit: $(PORTABLE_OBJECTS) $(wildcard packaging/portable*) $(B)/pai-runtime
+	$(Q)OBJECTS='$(abspath $(PORTABLE_OBJECTS))' CC='$(CC)' CFLAGS='-O2 $(HARDEN) $(SAME_BYTES) -fPIC -ffunction-sections -fdata-sections' \
+		packaging/portable libraries '$(abspath $(SOURCES))' $(PORTABLE)
+	$(call note,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--gc-sections -o $@.linked $(PORTABLE_OBJECTS) $(PORTABLE)/libraries.o -lm -lpthread
+	$(Q)packaging/portable check $@.linked
+	$(Q)cp $(B)/pai-runtime $(PORTABLE) && strip -R .comment -o $@ $@.linked
+# Beside the programs: licences and notices.
+$(PORTABLE)/$(PORTABLE_NAME).tar.gz: $(PORTABLE)/rest-lit LICENSE docs/NOTICES.md
+	@rm -rf $(PORTABLE)/$(PORTABLE_NAME) && mkdir $(PORTABLE)/$(PORTABLE_NAME)
+	@cp -r $(PORTABLE)/rest-lit $(PORTABLE)/pai-runtime $(PORTABLE)/licences LICENSE docs/NOTICES.md $(PORTABLE)/$(PORTABLE_NAME)
+	$(Q)tar -C $(PORTABLE) --create --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw,a-s --mtime=@$(STAMP) $(PORTABLE_NAME) | gzip -9n >$@
+portable: $(PORTABLE)/$(PORTABLE_NAME).tar.gz
+	@ls $(PORTABLE)/rest-lit $(PORTABLE)/pai-runtime $^
+wheel: portable
+	$(Q)SOURCE_DATE_EPOCH=$(STAMP) packaging/wheel $(VERSION) manylinux_2_34_$(CPU_$(ARCH)) $(PORTABLE)/$(PORTABLE_NAME) $(PORTABLE)
+
 # The sources, as one file whose bytes depend on nothing else.
 DIST := rest-lit-$(VERSION)
 dist:
@@ -586,6 +613,6 @@ repository: $(filter deb,$(MAKECMDGOALS))
 clean:
 	rm -rf build
 
-.PHONY: help demo check check-asan check-long released slice golden-update differential-update screenshots bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz fmt fuzz cov bench bench-long bench-machine pages image runtime-image install dist deb repository clean
+.PHONY: help demo check check-asan check-long released slice golden-update differential-update screenshots bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz fmt fuzz cov bench bench-long bench-machine pages image runtime-image install dist deb repository portable wheel clean
 
--include $(shell find $(B) -path $(B)/kit -prune -o -path $(B)/old -prune -o -type f -name '*.d' -print 2>/dev/null)
+-include $(shell find $(B) -path $(B)/kit -prune -o -path $(B)/old -prune -o -path $(B)/portable -prune -o -type f -name '*.d' -print 2>/dev/null)

@@ -120,6 +120,15 @@ const char *program_find(const char *name, struct arena *a)
 	return NULL;
 }
 
+const char *program_install(const char *packages, struct arena *a)
+{
+	static const char *const TOOLS[] = { "apt-get", "dnf", "zypper" };
+	for (size_t i = 0; i < ARRAY_SIZE(TOOLS); i++)
+		if (program_find(TOOLS[i], a) != NULL)
+			return arena_printf(a, "%s install -y %s (as root)", TOOLS[i], packages);
+	return arena_printf(a, "install the packages %s", packages);
+}
+
 /* ---- with its output in memory --------------------------------------------------------------- */
 
 int child_start(struct child *c, const struct child_command *command, struct err *e)

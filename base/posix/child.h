@@ -48,6 +48,9 @@ int child_call(const struct child_command *c);
 /* The absolute path of a program in the PATH of this process, in the arena; NULL if there is none.
  */
 const char *program_find(const char *name, struct arena *a);
+/* How to install packages of these names, which are those of Debian, Fedora and SUSE: the command
+ * of this machine, in the arena. */
+const char *program_install(const char *packages, struct arena *a);
 
 /* A child process whose output is kept in memory, in a process group of its own. */
 struct child {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/enc.h"
+#include "base/posix/child.h"
 #include "base/posix/clock.h"
 
 #define NUMBER(option, value)                                                                      \
@@ -96,27 +97,47 @@ static int curl_set_all(CURL *h, const struct curl_setting *s, size_t n, struct 
 	return 0;
 }
 
+/* The CAs of the machine: the directory that this libcurl was built with (a built-in file is still
+ * set), or else the file of Debian, Fedora or SUSE. */
+static int curl_set_authorities(CURL *h, struct err *e)
+{
+	static const char *const FILES[] = { "/etc/ssl/certs/ca-certificates.crt",
+		                             "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+		                             "/etc/ssl/ca-bundle.pem" };
+	ARENA_AUTO a = { 0 };
+	const char *system = NULL;
+	size_t i = 0;
+	(void)curl_easy_getinfo(h, CURLINFO_CAPATH, &system);
+	if (system)
+		return curl_set_all(h, &(struct curl_setting)TEXT(CURLOPT_CAPATH, system), 1, e);
+	while (i < ARRAY_SIZE(FILES) && access(FILES[i], R_OK) != 0)
+		i++;
+	if (i < ARRAY_SIZE(FILES))
+		return curl_set_all(h, &(struct curl_setting)TEXT(CURLOPT_CAINFO, FILES[i]), 1, e);
+	return err_set(e, UNKNOWN_ERROR, "there are no certificates of CAs at %s, %s, or %s: %s",
+	               FILES[0], FILES[1], FILES[2], program_install("ca-certificates", &a));
+}
+
 CURL *curl_new(const char *url, const struct curl_pem *pem, struct err *e)
 {
 	bool plain = span_starts(span_of(url), "http://");
 	bool own = pem->ca != NULL && pem->ca[0];
-	const char *system = NULL;
 	CURL *h = curl_easy_init();
 	if (h == NULL) {
 		err_set(e, UNKNOWN_ERROR, "libcurl: no memory for a handle");
 		return NULL;
 	}
-	/* The directory that this libcurl was built with; a built-in file is still set. */
-	(void)curl_easy_getinfo(h, CURLINFO_CAPATH, &system);
 	const struct curl_setting of_url[] = {
 		TEXT(CURLOPT_URL, url),
 		TEXT(CURLOPT_PROTOCOLS_STR, plain ? "http" : "https"),
-		own ? (struct curl_setting)TEXT(CURLOPT_CAINFO, pem->ca)
-		    : (struct curl_setting)TEXT(CURLOPT_CAPATH, system),
 		TEXT(CURLOPT_SSLCERT, pem->cert),
 		TEXT(CURLOPT_SSLKEY, pem->key),
 	};
 	int bad = curl_set_all(h, CURL_SETTINGS, CURL_SETTINGS_N, e);
+	if (bad == 0 && own)
+		bad = curl_set_all(h, &(struct curl_setting)TEXT(CURLOPT_CAINFO, pem->ca), 1, e);
+	else if (bad == 0 && !plain)
+		bad = curl_set_authorities(h, e);
 	/* The file may be replaced, and libcurl 8 caches it for a day.  libcurl 7 with GnuTLS has
 	 * neither the cache nor the option. */
 	if (own)

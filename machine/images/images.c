@@ -92,10 +92,9 @@ int images_probe(struct err *e)
 	ARENA_AUTO a = { 0 };
 	for (size_t i = 0; i < ARRAY_SIZE(NEEDED); i++) {
 		if (program_find(NEEDED[i], &a) == NULL)
-			return err_set(
-			    e, UNAVAILABLE,
-			    "images cannot be pulled: %s is not in PATH: apt install skopeo umoci",
-			    NEEDED[i]);
+			return err_set(e, UNAVAILABLE,
+			               "images cannot be pulled: %s is not in PATH: %s", NEEDED[i],
+			               program_install("skopeo umoci", &a));
 	}
 	return 0;
 }

@@ -565,8 +565,8 @@ const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, stru
 	const char *gid = arena_printf(a, "%u", spec->rootfs ? 0 : getegid());
 	const char *bwrap = program_find("bwrap", a);
 	if (bwrap == NULL) {
-		(void)err_set(e, UNAVAILABLE,
-		              "bwrap is not in PATH; install the package bubblewrap");
+		(void)err_set(e, UNAVAILABLE, "bwrap is not in PATH: %s",
+		              program_install("bubblewrap", a));
 		return NULL;
 	}
 	s.args.a = s.last.a = a;

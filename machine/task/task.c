@@ -7,8 +7,8 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/pidfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,7 +50,7 @@ int task_start(const char *dir, const char *runtime, bool tied, int input, const
 		                            .keep = keep,
 		                            .n_keep = n_keep };
 	pid_t pid = error >= 0 ? child_spawn(&shim) : -1;
-	int pidfd = pid >= 0 ? pidfd_open(pid, 0) : -1; /* it is not reaped yet */
+	int pidfd = pid >= 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1; /* it is not reaped yet */
 	if (pidfd < 0)
 		(void)err_set(e, UNKNOWN_ERROR, "cannot start %s: %s", runtime,
 		              strerrordesc_np(errno));
@@ -70,7 +70,7 @@ enum task_found task_find(const char *path, int *pidfd)
 		return TASK_NOT_STARTED;
 	(void)parse_i64(span_to(span_of(identity), strcspn(identity, " ")), 2, INT32_MAX, &pid);
 	/* First, so that it is that of the process that is looked at. */
-	*pidfd = pidfd_open((pid_t)pid, 0); /* 0 is none */
+	*pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0); /* 0 is none */
 	process_identity((pid_t)pid, now);
 	if (*pidfd >= 0 && strcmp(now, identity) == 0)
 		return TASK_ALIVE;
@@ -139,12 +139,12 @@ void task_stop(int pidfd, int64_t grace_s)
 	info.si_pid = getpid();
 	info.si_uid = getuid();
 	info.si_value.sival_int = (int)(grace_s < INT32_MAX ? grace_s : INT32_MAX);
-	(void)pidfd_send_signal(pidfd, SIGTERM, grace_s < 0 ? NULL : &info, 0);
+	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, grace_s < 0 ? NULL : &info, 0);
 }
 
 void task_kill(int pidfd)
 {
-	(void)pidfd_send_signal(pidfd, SIGUSR1, NULL, 0);
+	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGUSR1, NULL, 0);
 }
 
 /* Returns true if the environment of the process has this variable. */

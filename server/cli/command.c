@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <yaml.h>
 
 #include "schema/schema.h"
@@ -143,14 +145,25 @@ void command_notes(const char *file, const char *prefix, const struct notes *not
 
 /* rest-lit version */
 
+/* The libraries inside, as packaging/portable lists them: a line each with the version of Debian.
+ * The program that `make` links has none. */
+extern const char PORTABLE_PARTS[] __attribute__((weak));
+
 int cmd_version(const struct command *c, struct options *o)
 {
 	(void)c;
 	(void)o;
-	STR_AUTO out = STR_INIT(1024);
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self));
+	STR_AUTO out = STR_INIT(PATH_MAX + 1024);
 	str_printf(&out, "rest-lit %s\nlibmicrohttpd %s, jansson %s, libyaml %s\n",
 	           REST_LIT_VERSION, http_version(), jansson_version_str(),
 	           yaml_get_version_string());
+	if (n > 0)
+		str_printf(&out, "%.*s\n", (int)n, self);
+	if (PORTABLE_PARTS != NULL)
+		str_printf(&out, "libraries inside, with the versions of Debian:\n%s",
+		           PORTABLE_PARTS);
 	return command_print(str_view(&out));
 }
 

@@ -182,7 +182,8 @@ const struct command COMMANDS[] = {
 	  "(--hived-config), or the configuration file (--config).\n",
 	  "  rest-lit schema v2 > pai-v2.schema.json\n" },
 	{ "version", cmd_version, 0, 0, SIZE_MAX, NULL, NULL, "print the version",
-	  "Print the versions of rest-lit and of the libraries that it uses.\n",
+	  "Print the versions of rest-lit and of the libraries that it uses, and the path of\n"
+	  "this program.\n",
 	  "  rest-lit version\n" },
 	{ "page", cmd_page, 0, 1, 2, "there is no such page",
 	  "NAME", NULL,

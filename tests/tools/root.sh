@@ -32,11 +32,12 @@ root_install() {
 	echo "installing a minimal Debian, $2, in $1"
 	rm -rf --one-file-system "$1" "$1.new"
 	debootstrap --variant=minbase "$2" "$1.new" "$mirror" >"$1.log" || { tail "$1.log"; exit 1; }
-	cat >"$1.new/etc/apt/sources.list" <<-end
-		deb $mirror $2 main
-		deb $mirror $2-updates main
-		deb $mirror-security $2-security main
-	end
+	echo "deb $mirror $2 main" >"$1.new/etc/apt/sources.list"
+	if [ "$2" = sid ]; then # its index is valid for a week, and a mirror may be older
+		echo 'Acquire::Check-Valid-Until "false";' >"$1.new/etc/apt/apt.conf.d/99old"
+	else
+		printf 'deb %s main\n' "$mirror $2-updates" "$mirror-security $2-security" >>"$1.new/etc/apt/sources.list"
+	fi
 	root_mount "$1.new"
 	root_run "$1.new" 'apt-get update && apt-get upgrade -y' >"$1.log" || { tail "$1.log"; root_free keep; exit 1; }
 	root_free keep

@@ -213,7 +213,8 @@ static void log_read_asked(struct request *r, struct log_link *l)
 	p = &LOG_CONTENT[LOG_FROM];
 	if (!bad && parameter_find(r, p, &value))
 		bad = parameter_number(p, value, &l->from, &e);
-	(void)parameter_find(r, &LOG_CONTENT[LOG_START], &l->start); /* "" if it is absent */
+	if (!parameter_find(r, &LOG_CONTENT[LOG_START], &l->start))
+		l->start = SPAN("");
 	if (bad)
 		answer_error(r, &e);
 	else

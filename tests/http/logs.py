@@ -202,6 +202,7 @@ def test_log_is_continued_at_an_offset(check):
         for at in (0, 1, len(FIRST), len(FIRST) + 7, len(p.log.text)):
             check.equal(f"from {at}", part(at), (str(at), None, p.log.text[at:]))
             check.equal(f"from {at}: followed", part(at, more="&follow=true"), (str(at), None, p.log.text[at:]))
+        check.equal("without start", p.read(f"{p.link()}&from=3")[2], p.log.text[3:])
         tail = p.read(p.link(query="?tail-mode=true") + "&from=5")
         check.equal("the end: not known", (tail[1].get("x-log-offset"), tail[2]), (None, p.log.text))
         p.log.text = b"later\nlines\n"

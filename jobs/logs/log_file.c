@@ -35,8 +35,9 @@ struct log_file {
 	size_t head_n, blanks; /* of head */
 	int64_t drop;          /* selected lines that are not delivered */
 	size_t in_at, in_n;    /* of in */
-	size_t out_n;
-	int inotify, watch; /* watch < 0: none */
+	size_t out_n, times_n; /* bytes of out; of times among them */
+	bool within;           /* the delivered bytes end within a line */
+	int inotify, watch;    /* watch < 0: none */
 	char head[FILE_HEAD_MAX], in[FILE_BUFFER], out[LOG_FILE_PIECE_MAX];
 };
 
@@ -193,13 +194,28 @@ static size_t log_file_take_head(struct log_file *f, struct span s)
 	return n;
 }
 
-/* Takes bytes of the log, for which there is room. */
+/* Bytes of out for text and ends of lines; the rest is for the time of a line. */
+static size_t log_file_room(const struct log_file *f)
+{
+	return sizeof(f->out) - (f->r.times ? FILE_HEAD_MAX : 0);
+}
+
+/* Takes bytes of a line, for which there is room; before the first ones its time, if wanted. */
 static void log_file_put(struct log_file *f, struct span text)
 {
 	int64_t skip = f->drop || f->early ? INT64_MAX : f->r.from - f->position;
 	size_t skipped = skip <= 0 ? 0 : skip < (int64_t)text.n ? (size_t)skip : text.n;
 	f->position += (int64_t)text.n;
 	text = span_from(text, skipped);
+	if (text.n == 0)
+		return;
+	if (f->r.times && !f->within) {
+		size_t time = span_chr((struct span){ f->head, f->head_n }, ' ') + 1;
+		memcpy(f->out + f->out_n, f->head, time);
+		f->out_n += time;
+		f->times_n += time;
+	}
+	f->within = text.p[text.n - 1] != '\n';
 	memcpy(f->out + f->out_n, text.p, text.n);
 	f->out_n += text.n;
 }
@@ -207,20 +223,20 @@ static void log_file_put(struct log_file *f, struct span text)
 /* Takes bytes from `in` until `out` is full or `in` is empty. */
 static void log_file_take(struct log_file *f)
 {
-	while (f->in_at < f->in_n && f->out_n < sizeof(f->out)) {
+	while (f->in_at < f->in_n && f->out_n < log_file_room(f)) {
 		struct span rest = { f->in + f->in_at, f->in_n - f->in_at };
 		if (f->place == FILE_HEAD) {
 			f->in_at += log_file_take_head(f, rest);
 			continue;
 		}
 		size_t n = span_chr(rest, '\n');
-		size_t room = sizeof(f->out) - f->out_n;
+		size_t room = log_file_room(f) - f->out_n;
 		if (f->place == FILE_TEXT && n >= room)
 			n = room;
 		if (f->place == FILE_TEXT)
 			log_file_put(f, span_to(rest, n));
 		f->in_at += n;
-		if (n == rest.n || f->out_n == sizeof(f->out))
+		if (n == rest.n || f->out_n >= log_file_room(f))
 			continue;
 		if (f->place == FILE_TEXT && rest.p[n] != '\n')
 			continue; /* of a long line that is skipped */
@@ -324,8 +340,8 @@ void log_file_free(struct log_file *f)
 
 enum log_file_state log_file_next(struct log_file *f, struct span *piece)
 {
-	f->out_n = 0;
-	for (int reads = 0; reads < FILE_READS_MAX && f->out_n < sizeof(f->out);) {
+	f->out_n = f->times_n = 0;
+	for (int reads = 0; reads < FILE_READS_MAX && f->out_n < log_file_room(f);) {
 		if (f->in_at < f->in_n) {
 			log_file_take(f);
 			continue;
@@ -352,7 +368,7 @@ enum log_file_state log_file_next(struct log_file *f, struct span *piece)
 
 int64_t log_file_offset(const struct log_file *f)
 {
-	int64_t at = f->position - (int64_t)f->out_n;
+	int64_t at = f->position - (int64_t)(f->out_n - f->times_n);
 	return f->r.lines > 0 ? -1 : at < f->r.from ? f->r.from : at;
 }
 

@@ -33,6 +33,7 @@ struct log_file_request {
 	bool follow;      /* also future lines */
 	int64_t since_ms; /* from the first line on that was written then or later; 0: all */
 	int64_t from;     /* from this offset on; 0: all */
+	bool times;       /* before each line, also a rest of one, its time and a blank */
 };
 
 /* Bytes of these streams that were written before these files, and are gone.  Reads a line. */
@@ -51,8 +52,8 @@ enum log_file_state {
 /* The next text of the log, at most LOG_FILE_PIECE_MAX bytes; empty after a long search. */
 enum { LOG_FILE_PIECE_MAX = 4096 };
 enum log_file_state log_file_next(struct log_file *f, struct span *piece);
-/* The offset of the last piece, or of the next byte after LOG_FILE_QUIET; -1: it is not known,
- * since only the last lines are read. */
+/* The offset of the last piece, or of the next byte after LOG_FILE_QUIET; times do not count.  -1:
+ * it is not known, since only the last lines are read. */
 int64_t log_file_offset(const struct log_file *f);
 
 /* Makes this inotify descriptor readable, once, when the file changes.  false: it cannot. */

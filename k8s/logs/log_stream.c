@@ -218,7 +218,7 @@ static void log_stream_sleep(struct log_stream *t, int64_t now)
 static void log_stream_read(struct log_stream *t, int64_t now)
 {
 	const struct log_file_request r = { t->r.files,  t->r.arg,      t->r.streams, t->r.lines,
-		                            t->r.follow, t->r.since_ms, t->r.from };
+		                            t->r.follow, t->r.since_ms, t->r.from,    t->r.times };
 	int status = 0;
 	if (!t->file && !(t->file = log_file_open(&r, &status))) {
 		log_stream_end(t, LOG_STREAM_REFUSED, status, "there is no such log");
@@ -258,8 +258,10 @@ static int log_stream_put_url(struct str *url, const struct log_streams *all,
 		str_printf(url, "&sinceTime=%s", rfc3339_put(since, r->since_ms, 0));
 	if (r->follow)
 		str_puts(url, "&follow=true");
+	if (r->first || r->times)
+		str_puts(url, "&timestamps=true");
 	if (r->first)
-		str_printf(url, "&timestamps=true&limitBytes=%d", LOG_STREAM_FIRST);
+		str_printf(url, "&limitBytes=%d", LOG_STREAM_FIRST);
 	return url->full ? -1 : 0;
 }
 

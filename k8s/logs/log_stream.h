@@ -48,6 +48,7 @@ struct log_stream_request {
 	int64_t since_ms;    /* only what was written then or later; 0: all */
 	int64_t from;        /* the offset to begin at; of files */
 	bool follow;         /* also future lines */
+	bool times;          /* before each line its time and a blank */
 	bool first;          /* LOG_STREAM_FIRST bytes: the time and the text of the first line */
 	int64_t patience_ms; /* for the answer and for each piece; unused with follow */
 

@@ -12,7 +12,7 @@ static const char METHODS[] = "GET,HEAD,PUT,PATCH,POST,DELETE";
 /* Response headers that a page may read, in addition to those that are always readable. */
 static const char EXPOSED[] =
     "X-Request-Id, X-Warning, X-Wait, Idempotency-Replayed, Location, Retry-After, "
-    "WWW-Authenticate, Allow, Accept-Ranges, Content-Range, X-Log-Offset";
+    "WWW-Authenticate, Allow, Accept-Ranges, Content-Range, X-Log-Offset, X-Log-Start, X-Log-Times";
 /* The cache time of a preflight; browsers limit it to a day at most. */
 static const char PREFLIGHT_AGE_S[] = "7200";
 

@@ -75,7 +75,7 @@ static struct log_link link_of_path(const struct request *r)
 		                  .file = r->args[ARG_FILE] };
 }
 
-enum { LOG_TAIL, LOG_BYTES, LOG_FOLLOW, LOG_FROM, LOG_START, LOG_SINCE, LOG_TOKEN };
+enum { LOG_TAIL, LOG_BYTES, LOG_FOLLOW, LOG_FROM, LOG_START, LOG_SINCE, LOG_TIMES, LOG_TOKEN };
 /* clang-format off */
 #define TAIL_MODE                                                                                  \
 	{ .name = "tail-mode", .values = "true|false",                                             \
@@ -94,6 +94,8 @@ const struct parameter LOG_CONTENT[] = {
 	[LOG_SINCE] = { .name = "since", .example = "2026-01-31T12:00:00Z",
 	  .must = "a time as in 2026-01-31T12:00:00Z",
 	  .doc = "Only what was written then or later. A kept output has no times; it is answered as a whole." },
+	[LOG_TIMES] = { .name = "times", .values = "true|false",
+	  .doc = "`true`: before each line, also before the rest of one at the beginning of the answer, its time, as in `2026-01-31T12:00:00.123456789Z`, and a blank. Offsets do not count them. The header `X-Log-Times: true` is in the answer; it is absent, and so are the times, of a kept output, which has none." },
 	[LOG_TOKEN] = { .name = LINK_PARAMETER,
 	  .doc = "Part of a link. A request with it needs no other token." },
 	{ .name = "Range", .header = true,
@@ -205,6 +207,7 @@ static void log_read_asked(struct request *r, struct log_link *l)
 	struct span value;
 	const struct parameter *p = &LOG_CONTENT[LOG_SINCE];
 	int bad = 0;
+	l->times = log_is_on(r, &LOG_CONTENT[LOG_TIMES]);
 	if (parameter_find(r, p, &value) && !rfc3339_read(value, &l->since_ms))
 		bad = parameter_refuse(p, value, &e);
 	p = &LOG_CONTENT[LOG_BYTES];
@@ -213,7 +216,8 @@ static void log_read_asked(struct request *r, struct log_link *l)
 	p = &LOG_CONTENT[LOG_FROM];
 	if (!bad && parameter_find(r, p, &value))
 		bad = parameter_number(p, value, &l->from, &e);
-	(void)parameter_find(r, &LOG_CONTENT[LOG_START], &l->start); /* "" if it is absent */
+	if (!parameter_find(r, &LOG_CONTENT[LOG_START], &l->start))
+		l->start = SPAN("");
 	if (bad)
 		answer_error(r, &e);
 	else

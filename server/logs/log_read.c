@@ -55,7 +55,9 @@ struct log_reading {
 	struct log_stream *log;      /* NULL: not begun, or ended */
 	struct stream *stream;       /* NULL: not yet */
 	int64_t offset;              /* of the answer in the log; -1: not known */
-	int64_t skip;                /* bytes that the client does not want */
+	int64_t skip;                /* bytes of text that the client does not want */
+	struct str time;             /* with times, of the line that is skipped, and a blank ... */
+	bool in_text;                /* ... is complete */
 	const char *start;           /* X-Log-Start; NULL: none */
 	struct str first;            /* the first line of the log of a pod, with its time */
 	struct span expected;        /* the text of it that has not come yet */
@@ -65,6 +67,7 @@ struct log_reading {
 
 static void reading_free(struct log_reading *g)
 {
+	str_done(&g->time);
 	str_wipe(&g->held);
 	str_wipe(&g->first);
 	str_wipe(&g->whole);
@@ -298,10 +301,17 @@ static const struct stream_calls FOLLOWED = {
 
 /* ---- callbacks of the log stream ---- */
 
+static void reading_tell_times(struct log_reading *g)
+{
+	if (g->link.times)
+		answer_header(g->r, "X-Log-Times", "true");
+}
+
 /* false: r is answered, and g is freed. */
 static bool reading_open_stream(struct log_reading *g)
 {
 	reading_set_headers(g->r, "none", g->offset);
+	reading_tell_times(g);
 	if (g->start)
 		answer_header(g->r, "X-Log-Start", g->start);
 	g->stream = stream_open(g->r, 200, TYPE, g->follow ? &FOLLOWED : &WHOLE, g);
@@ -313,12 +323,32 @@ static bool reading_open_stream(struct log_reading *g)
 	return false;
 }
 
+/* Returns the bytes that are wanted.  If they are the rest of a line, g->time has its time. */
+static struct span reading_skip(struct log_reading *g, struct span bytes)
+{
+	while (bytes.n && g->skip) {
+		bool is_time = g->link.times && !g->in_text;
+		size_t n = g->link.times ? span_chr(bytes, is_time ? ' ' : '\n') : bytes.n;
+		bool ends = n < bytes.n;
+		n += ends;
+		if (is_time) {
+			str_span(&g->time, span_to(bytes, n));
+		} else {
+			ends = ends && (int64_t)n <= g->skip;
+			n = (int64_t)n < g->skip ? n : (size_t)g->skip;
+			g->skip -= (int64_t)n;
+			g->time.n = ends ? 0 : g->time.n;
+		}
+		g->in_text = is_time == ends;
+		bytes = span_from(bytes, n);
+	}
+	return bytes;
+}
+
 /* Forwards output.  false: r is answered, and g is freed. */
 static bool reading_forward(struct log_reading *g, struct span bytes)
 {
-	size_t skipped = g->skip < (int64_t)bytes.n ? (size_t)g->skip : bytes.n;
-	g->skip -= (int64_t)skipped;
-	bytes = span_from(bytes, skipped);
+	bytes = reading_skip(g, bytes);
 	if (g->whole.max) {
 		if (g->end && g->whole.n + bytes.n > g->whole.max) { /* more than the end */
 			memmove(g->whole.p, g->whole.p + g->whole.n - g->end, g->end);
@@ -329,6 +359,10 @@ static bool reading_forward(struct log_reading *g, struct span bytes)
 	}
 	if (!g->stream && !reading_open_stream(g))
 		return false;
+	if (bytes.n && g->time.n) {
+		(void)stream_put(g->stream, str_view(&g->time)); /* the first bytes of the stream */
+		g->time.n = 0;
+	}
 	if (bytes.n)
 		(void)stream_put(g->stream, bytes); /* reading_take_bytes has checked the room */
 	return true;
@@ -401,6 +435,7 @@ static void reading_log_complete(struct log_reading *g)
 			struct span all = str_view(&g->whole);
 			if (g->end && all.n > g->end)
 				all = span_from(all, all.n - g->end);
+			reading_tell_times(g);
 			answer_bytes(g->r, all, !g->end, g->end ? -1 : g->offset);
 			reading_free(g);
 		}
@@ -438,7 +473,8 @@ static void reading_place(struct log_reading *g)
 {
 	static const char RUNTIME[] = "] " RUNTIME_NAME RUNTIME_FIRST_LINE;
 	size_t n = strlen(RUNTIME);
-	struct span text = str_view(&g->first);
+	const struct span first = str_view(&g->first);
+	struct span text = first;
 	struct span time = span_next(&text, ' ');
 	struct span line = span_to(text, span_chr(text, '\n'));
 	char *start = arena_dup(&g->r->arena, time);
@@ -447,7 +483,7 @@ static void reading_place(struct log_reading *g)
 	    good || !g->first.n ? 0 : -1; /* it has no line yet, or is a text of the kubelet */
 	if (!good)
 		return;
-	g->expected = line;
+	g->expected = g->link.times ? span_to(first, span_chr(first, '\n')) : line;
 	size_t digits = 0;
 	for (size_t i = 0; i < time.n; i++)
 		if (is_digit(time.p[i]))
@@ -489,7 +525,7 @@ static void reading_open_log(struct log_reading *g, bool first)
 		g->end = reading_end(g);
 		g->whole = STR_SECRET(2 * g->end + LOG_STREAM_PIECE + KUBELET_TEXT_MAX);
 	}
-	g->first.max = LOG_STREAM_FIRST;
+	g->first.max = g->time.max = LOG_STREAM_FIRST;
 	g->held = STR_SECRET(KUBELET_TEXT_MAX + LOG_STREAM_PIECE);
 	g->log = log_stream_open(g->r->loop->has->log_streams,
 	                         &(struct log_stream_request){
@@ -501,6 +537,7 @@ static void reading_open_log(struct log_reading *g, bool first)
 				     .lines = g->link.tail ? TAIL_LINES * parts : 0,
 				     .since_ms = g->link.since_ms,
 				     .from = g->link.from,
+				     .times = g->link.times,
 				     .follow = g->follow && !first,
 				     .first = first,
 				     .patience_ms = o->deadline_s * 1000,
@@ -628,7 +665,7 @@ static void reading_begin_here(struct log_reading *g)
 		bytes += lstat(found.path[i], &st) == 0 ? st.st_size : 0;
 	}
 	/* A short log of an ended task is answered as a whole, with ranges. */
-	if (!g->link.tail && found.ended && bytes <= RANGES_MAX)
+	if (!g->link.tail && !g->link.times && found.ended && bytes <= RANGES_MAX)
 		g->whole = STR_SECRET(RANGES_MAX);
 	reading_open_log(g, false);
 }

@@ -23,6 +23,7 @@ struct log_link {
 	bool runs;          /* by the status, the pod exists; not in the link */
 	int64_t since_ms;   /* of the query; 0: all of the log */
 	int64_t tail_bytes; /* of the query: of the end; 0: `log-tail` */
+	bool times;         /* of the query: before each line its time and a blank */
 	int64_t from;       /* of the query: the offset to begin at ... */
 	struct span start;  /* ... in the file with this first line; "": in all of the log */
 };
@@ -78,7 +79,9 @@ void log_refuse_gone_here(struct request *r, const struct log_link *l);
  * header is absent, and l->from ignored, if the offset is not known: of last lines, and of a kept
  * `stdout` or `stderr`.  The kubelet gives the newest file only, and does not tell what is before;
  * so of one that is not the first, and with l->since_ms, the offsets are those in what it gives,
- * and X-Log-Start says which that is.
+ * and X-Log-Start says which that is.  l->times: unless it is a kept output, before each line, or
+ * the rest of one, is its time; X-Log-Times says so.  Times count neither for l->from nor for the
+ * headers.
  */
 void log_read(struct request *r, const struct log_link *l, bool follow, log_looked *looked);
 

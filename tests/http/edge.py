@@ -313,7 +313,7 @@ def test_cors_any_allows_all_origins_without_credentials(check):
             check.equal(f"{reply.status}: origin", cors.get("allow-origin"), "*")
             check.ok(f"{reply.status}: what pages may read", all(
                 h in cors.get("expose-headers", "") for h in ("X-Request-Id", "Content-Range", "Retry-After",
-                                                               "X-Warning")), cors)
+                                                               "X-Warning", "X-Log-Start", "X-Log-Times")), cors)
             check.ok(f"{reply.status}: no credentials", "allow-credentials" not in cors, cors)
             check.ok(f"{reply.status}: request id", reply.headers.get("x-request-id"), reply)
             check.ok(f"{reply.status}: no Server header", "server" not in reply.headers, reply)

@@ -55,7 +55,7 @@ class Log:
         self.closed = threading.Event()
 
     def __call__(self, handler, pod, query):
-        if "timestamps" in query:
+        if "limitBytes" in query:
             line = self.first if self.act else self.text[:self.text.find(b"\n") + 1]
             self.head(handler)
             if line:
@@ -68,8 +68,13 @@ class Log:
             self.act(handler, pod, query)
         else:
             self.head(handler)
-            self.chunk(handler, self.text)
+            self.chunk(handler, self.timed() if "timestamps" in query else self.text)
             self.chunk(handler, b"")
+
+    def timed(self):
+        """The text with the time of each line; that of the first line is `time`."""
+        lines = self.text.splitlines(keepends=True)
+        return b"".join((b"2026-01-31T12:00:0%d.5+01:00" % i if i else self.time) + b" " + line for i, line in enumerate(lines))
 
     @staticmethod
     def head(handler):
@@ -202,6 +207,7 @@ def test_log_is_continued_at_an_offset(check):
         for at in (0, 1, len(FIRST), len(FIRST) + 7, len(p.log.text)):
             check.equal(f"from {at}", part(at), (str(at), None, p.log.text[at:]))
             check.equal(f"from {at}: followed", part(at, more="&follow=true"), (str(at), None, p.log.text[at:]))
+        check.equal("without start", p.read(f"{p.link()}&from=3")[2], p.log.text[3:])
         tail = p.read(p.link(query="?tail-mode=true") + "&from=5")
         check.equal("the end: not known", (tail[1].get("x-log-offset"), tail[2]), (None, p.log.text))
         p.log.text = b"later\nlines\n"
@@ -217,6 +223,53 @@ def test_log_is_continued_at_an_offset(check):
         p.log.then = lambda: setattr(p.log, "text", b"another\n")
         check.refused("rotated between the two requests", p.server.request("GET", p.link()), 503,
                       "UnavailableError", "rotated just now")
+
+
+def test_log_of_a_pod_has_times_from_any_offset(check):
+    """Each line, also the rest of one, has its time before it, however the kubelet's answer is divided; offsets are those
+    of the text. Messages of the kubelet are found as without times."""
+    with Place() as p:
+        p.log.text = FIRST + "one\n\nth\u00e9\nlast".encode()
+        times = [line.partition(b" ")[0] for line in p.log.timed().split(b"\n")]
+
+        def wanted(at):
+            line = p.log.text[:at].count(b"\n")
+            rest = p.log.text[at:].splitlines(keepends=True)
+            return b"".join(time + b" " + text for time, text in zip(times[line:], rest))
+
+        def divided(size):
+            def act(handler, _, query):
+                text = p.log.timed() if "timestamps" in query else p.log.text
+                Log.head(handler)
+                for i in range(0, len(text), size):
+                    Log.chunk(handler, text[i:i + size])
+                Log.chunk(handler, b"")
+            return act
+        p.log.first, end = FIRST, len(p.log.text)
+        for size, offsets in ((1000, range(end + 2)), (1, (0, 3, len(FIRST), end - 6)), (7, (0, 3, len(FIRST) + 1, end - 5))):
+            p.log.act = divided(size)
+            for at in offsets:
+                code, headers, body, whole = p.read(f"{p.link()}&times=true&from={at}")
+                check.equal(f"{size}, from {at}", (code, whole, body), (200, True, wanted(at)))
+                check.equal(f"{size}, from {at}: headers", [headers.get(f"x-log-{name}") for name in ("offset", "times", "start")], [str(at), "true", None])
+        check.equal("asked for", p.log.asked[-1][1], {"container": ["app"], "timestamps": ["true"]})
+        p.log.act = None
+        check.equal("followed", p.read(f"{p.link()}&times=true&follow=true&from=3")[2], wanted(3))
+        headers, body = p.read(p.link(query="?tail-mode=true") + "&times=true")[1:3]
+        check.equal("the end", (body, headers.get("x-log-times"), headers.get("x-log-offset")), (p.log.timed(), "true", None))
+        for more in ("", "&times=false"):
+            check.equal(f"without {more}", (p.read(p.link() + more)[1].get("x-log-times"), p.read(p.link() + more)[2]), (None, p.log.text))
+        p.log.text = b"later\nlines\n"
+        headers, body = p.read(f"{p.link()}&times=true&from=3&start=202601311200000000000010100")[1:3]
+        first, rest = p.log.timed().splitlines(keepends=True)
+        check.equal("rotated: from there on", (body, headers["x-log-offset"]), (first.replace(b"later", b"er") + rest, "3"))
+        p.log.then = lambda: setattr(p.log, "text", b"another\n")
+        check.refused("rotated between the two requests", p.server.request("GET", p.link() + "&times=true"), 503, "UnavailableError", "rotated just now")
+    with Place() as p:
+        with_ids(p)
+        p.log.act = lambda h, *_: (Log.head(h), Log.chunk(h, b"%s one\n" % p.log.time + kubelet_texts(p.uid)[0]), Log.chunk(h, b""))
+        p.log.first = b"one\n"
+        check.equal("a message at the end", p.read(p.link() + "&times=true")[2], b"%s one\n" % p.log.time)
 
 
 def test_logs_need_a_token_of_a_permitted_user_or_a_link(check):

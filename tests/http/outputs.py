@@ -125,6 +125,8 @@ def test_output_outlives_its_pod(check):
         for at, first in ((0, 5), (5, 5), (9, 9), (25, 25), (1000, 25)):
             got = p.read(f"{p.link('all')}&from={at}")
             check.equal(f"from {at}", (got[1].get("x-log-offset"), got[2]), (str(first), b"Hello\na warning\nbye\n"[first - 5:]))
+            timed = p.read(f"{p.link('all')}&from={at}&times=true")
+            check.equal(f"from {at}: it has no times", (timed[1].get("x-log-times"), timed[1].get("x-log-offset"), timed[2]), (None, str(first), got[2]))
         check.refused("runtime", p.ask(p.path() + "/runtime"), 404, "NoTaskLogError", "gone")
         check.refused("another user", p.ask(p.path() + "/all", "bob"), 403, "ForbiddenUserError")
         lists = p.api.count("LIST", "configmaps")

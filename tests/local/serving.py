@@ -79,6 +79,29 @@ def test_log_links_work_during_and_after_the_task(check):
         check.equal("no such task", fetch(m, logs_path("both", "main", 1))[0], 404)
 
 
+def test_log_of_this_machine_has_times(check):
+    """While a task runs and after its end each line has its time, in their order; from each offset the rest has them."""
+    with Machine() as m:
+        m.start("timed", {"main": role("echo one; echo two >&2; printf three; until [ -e /proc/1/none ]; do sleep 0.1; done")})
+        check.ok("it has begun", wait_until(lambda: "two" in m.log("timed", "main")))
+        for when in ("while it runs", "after its end"):
+            if when == "after its end":
+                m.stop_job("timed")
+                check.equal("state", m.wait("timed"), "STOPPED")
+            uri = links(m, "timed")["all"]
+            text = fetch(m, uri)[2]
+            status, headers, body = fetch(m, uri + "&times=true")
+            check.equal(f"{when}: headers", [status, headers.get("x-log-times"), headers.get("x-log-offset"), headers.get("accept-ranges")], [200, "true", "0", "none"])
+            lines = [line.partition(" ") for line in body.splitlines(keepends=True)]
+            check.equal(f"{when}: text", "".join(line for _, _, line in lines), text)
+            times = [time for time, _, _ in lines]
+            check.ok(f"{when}: times", times == sorted(times) and all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z", time) for time in times), times)
+            at = text.index("two") + 1
+            status, headers, body = fetch(m, f"{uri}&times=true&from={at}")
+            first = text[:at].count("\n")
+            check.equal(f"{when}: from an offset", (body, headers.get("x-log-offset")), (f"{times[first]} wo\n" + "".join("".join(line) for line in lines[first + 1:]), str(at)))
+
+
 def test_host_files_are_mentioned_to_users(check):
     """Without images, the response to a submission and `show` mention that, with the name
     of the image."""

@@ -106,6 +106,90 @@ def test_page_log_is_searched_by_expressions(check):
             check.equal("it is chosen", page.js("return document.querySelectorAll('.line.current').length"), 1)
 
 
+def timed(page):
+    """The lines as they are copied: [time, task, last word]."""
+    line = re.compile(r"^(?:(\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) )?(?:(\w+\[\d\]) )?.*?(\S+)$", re.M)
+    return [found.groups() for found in line.finditer(page.js("return view.lines.text()"))]
+
+
+def test_page_log_orders_the_lines_of_all_tasks_by_their_times(check):
+    """None is twice, none lost, also of what comes while the tasks run and after an outage of the server; what has no
+    times is a block that is named; the box shows the times."""
+    count = "i=0; while sleep 0.02; do i=$((i + 1)); echo n$i; done"
+    with Machine() as server:
+        server.start("turns", {"a": role(f"seq -f early%g 3000; {count}"), "b": role(count)})
+        server.start("kept", {"main": role("echo k1; echo k2")})
+        server.wait("kept")
+        with Page(check, server, "#/sign-in") as page:
+            page.js("""window.areEnded = ["main"]; const ask = window.fetch;
+                window.fetch = (url, how) => ask(String(url).includes("kept") ? String(url).replace("times=true", "times=false") : url, how);""")
+            open_log(page, [["turns", "a", 0], ["turns", "b", 0], ["kept", "main", 0]])
+            settle(page, lambda: said(page) == "Lines of 3 tasks, in the order of their times. Without times, in one block each: main[0].", "it is said")
+            settle(page, lambda: page.js(COUNT, "n100") == "2 lines", "both count", 3 * PATIENCE)
+            check.ok("no times are shown", not any(time for time, *_ in timed(page)))
+            page.click("checkbox", "Times")
+            server.kill()
+            settle(page, lambda: "Not shown" in said(page), "the outage is seen", 3 * PATIENCE)
+            with Machine(where=server.where, port=server.port):
+                last = max(int(mark[1:]) for *_, mark in timed(page) if mark.startswith("n"))
+                settle(page, lambda: page.js(COUNT, f"n{last + 200}") == "2 lines", "both count on", 3 * PATIENCE)
+                lines = timed(page)
+                times = [time for time, task, _ in lines if task != "main[0]"]
+                check.ok("each has its time", all(times), [line for line in lines if not line[0]][:9])
+                check.equal("in this order", [(a, b) for a, b in zip(times, times[1:]) if a > b], [])
+                for task in ("a[0]", "b[0]"):
+                    found = [mark for _, name, mark in lines if name == task and re.fullmatch(r"n\d+", mark)]
+                    check.equal(f"lines of {task}", found, [f"n{i}" for i in range(1, len(found) + 1)])
+                tasks = [task for _, task, mark in lines if mark.startswith("n")]
+                check.ok("they take turns", sum(a != b for a, b in zip(tasks, tasks[1:])) > 200, tasks)
+                kept = [i for i, (time, task, _) in enumerate(lines) if task == "main[0]" and not time]
+                check.equal("a block", kept, list(range(kept[0], kept[0] + len(kept))))
+                check.ok("with all", [mark for *_, mark in lines if mark in ("k1", "k2")] == ["k1", "k2"])
+
+
+def test_page_log_of_a_task_shows_times(check):
+    """The place stays; the times are copied and downloaded, but not searched; lines that come later, also after an outage,
+    have them; they fit into wrapped rows."""
+    wide = "const log = document.querySelector('[role=log]'); return log.scrollWidth - log.clientWidth"
+    with Machine() as server:
+        server.start("times", {"main": role("for i in $(seq 500); do echo e$i; done; seq -s, 600; i=0; while sleep 0.05; do i=$((i + 1)); echo n$i; done")})
+        with Page(check, server, "#/sign-in") as page:
+            open_log(page, [["times", "main", 0]], job="times")
+            settle(page, lambda: page.js(COUNT, "n20") == "1 line", "the log")
+            page.js("view.lines.show(250)")
+            text = row(page, page.js("return view.lines.log.line(250).number"))[0]
+            page.click("checkbox", "Times")
+            settle(page, lambda: any(mark == text.split()[-1] and time for time, _, mark in timed(page)), "it has times")
+            settle(page, lambda: (row(page, page.js("return view.lines.log.line(250).number")) or [""])[0].endswith(text), "the place stays")
+            shown = row(page, page.js("return view.lines.log.line(250).number"))
+            check.ok("in the middle, with its time", shown[2] and re.match(r"\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} ", shown[0]), shown)
+            page.click("checkbox", "Regular expression")
+            check.equal("the text is searched", (page.js(COUNT, "^e7$"), page.js(COUNT, "\\d\\d:\\d\\d:\\d\\d\\.")), ("1 line", "0 lines"))
+            page.click("checkbox", "Wrap")
+            settle(page, lambda: page.js(wide) <= 0, "it is wrapped")
+            page.click("checkbox", "Follow")
+            settle(page, lambda: page.js(LAST) < 3, "the end is in sight")
+            server.kill()
+            settle(page, lambda: page.shows("Not shown"), "the outage is seen", 3 * PATIENCE)
+            with Machine(where=server.where, port=server.port):
+                last = int(timed(page)[-1][2][1:])
+                settle(page, lambda: page.js(COUNT, f"^n{last + 100}$") == "1 line", "it goes on", 3 * PATIENCE)
+                lines = timed(page)
+                check.ok("each has its time", all(time for time, *_ in lines), [line for line in lines if not line[0]][:9])
+                found = [mark for *_, mark in lines if re.fullmatch(r"n\d+", mark)]
+                check.equal("each once", found, [f"n{i}" for i in range(1, len(found) + 1)])
+                loaded = page.js_async("""
+                    let found;
+                    HTMLAnchorElement.prototype.click = function () { found = this.href; };
+                    [...document.querySelectorAll("button")].find((b) => b.textContent === "Download the log").click();
+                    while (!found) await new Promise((next) => setTimeout(next, 50));
+                    delete HTMLAnchorElement.prototype.click;
+                    return (await (await fetch(found)).text());""")
+                check.ok("the download", re.search(r"^\d{4}-\d\d-\d\dT\S+Z e500$", loaded, re.M), loaded[:300])
+                page.click("checkbox", "Times")
+                check.ok("no longer", not any(time for time, *_ in timed(page)))
+
+
 def test_page_log_wraps_long_lines(check):
     """No line is wider than the log; numbers, search and copied lines stay those of whole lines; the end stays in sight."""
     wide = "const log = document.querySelector('[role=log]'); return log.scrollWidth - log.clientWidth"
@@ -152,7 +236,7 @@ def test_page_log_of_all_tasks_has_each_line_once(check):
             open_log(page, [["all", "worker", 0], ["all", "worker", 1], ["all", "same", 0], ["done", "main", 0]])
             settle(page, lambda: page.js(COUNT, "n20.") == "2 lines", "both count", 3 * PATIENCE)
             settle(page, lambda: "main[0] the end" in page.js("return view.lines.text()"), "the ended one", 3 * PATIENCE)
-            check.ok("order", page.shows("Lines of 4 tasks, in the order in which this page got them."))
+            check.ok("order", page.shows("Lines of 4 tasks, in the order of their times."))
             server.kill()
             settle(page, lambda: "Not shown" in said(page), "the outage is seen", 3 * PATIENCE)
             with Machine(where=server.where, port=server.port):
@@ -278,6 +362,7 @@ def test_page_log_fits_into_its_place(check):
 CORE = [test_page_log_lines_can_be_chosen_and_shown,
         test_page_log_selects_and_copies_all_its_lines]
 WHOLE = [test_page_log_reports_missing_output, test_page_log_is_searched_by_expressions, test_page_log_wraps_long_lines,
-         test_page_log_continues_after_an_outage,
+         test_page_log_continues_after_an_outage, test_page_log_of_a_task_shows_times,
+         test_page_log_orders_the_lines_of_all_tasks_by_their_times,
          test_page_log_of_all_tasks_has_each_line_once,
          test_page_log_fits_into_its_place]

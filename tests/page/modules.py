@@ -6,7 +6,7 @@ from browser import Page, settle
 from machine import Machine
 
 LOG = r"""
-const { Log, parts, pattern, plain, restyle } = await load("log");
+const { ByTime, Log, parts, pattern, plain, restyle, Times } = await load("log");
 const encode = (text) => new TextEncoder().encode(text);
 const read = (bytes, size, bounds) => {
 	const log = new Log(bounds), task = log.terminal("a");
@@ -37,7 +37,30 @@ const merged = [JSON.stringify(lines(two).map((l) => [l.terminal.name, l.number,
 y.finish();
 y.finish();
 merged.push(two.count, two.numberOf(y, 3), two.numberOf(x, 1), two.find(pattern("x2")), two.find(pattern("Y"), {}), two.find(pattern("x2")));
-return { merged, plain: [plain("\x1b[1mValueError: \x1b[31mx\x1b[0m\x1b["), plain("")], whole: JSON.parse(whole), wrong, invalid: lines(invalid).map((l) => l.text), small: [small.count, small.dropped,
+const answer = encode("2026-01-31T12:00:00.123456789Z a b\n2026-01-31T13:00:00.5+01:00 \nx \u20ac\n2026-01-31T12:00:01Z open"), timed = new Set();
+for (let size = 1; size <= answer.length; size++) {
+	const times = new Times(), found = [];
+	for (let i = 0; i < answer.length; i += size) times.split(answer.slice(i, i + size), (part, time) => {
+		if (found.at(-1)?.[1].at(-1) === 10 || !found.length) found.push([time, []]);
+		found.at(-1)[1].push(...part);
+	});
+	timed.add(JSON.stringify(found.map(([time, part]) => [time, new TextDecoder().decode(Uint8Array.from(part))])));
+}
+const lines9 = new Log(), task9 = lines9.terminal("a");
+[["one\n", 5], ["tw", 6], ["o\n\x1b[m\n", 7], ["x".repeat(10005), 8]].forEach(([part, time]) => task9.write(encode(part), time));
+const done = [], order = new ByTime({ lines: 40, memory: 1e6 }), act = (name, time) => order.add(time, 10, () => done.push(name)), ran = [];
+[["a1", 1], ["a5", 5], ["a9", 9], ["b0", 0], ["b2", 2], ["b5", 5], ["b11", 11]].forEach(([name, time]) => act(name, time));
+for (const until of [4, 0, Infinity]) {
+	order.run(until);
+	ran.push(done.splice(0).join(" "));
+	if (until === 4) [["a10", 10], ["a12", 12]].forEach(([name, time]) => act(name, time));
+}
+for (let i = 0; i < 1000; i++) act(i, i);
+ran.push(done.length >= 950, done.length < 1000);
+const big = new ByTime({ lines: 1e6, memory: 1e4 });
+let early = 0;
+for (let i = 0; i < 100; i++) big.add(i, 1000, () => early++);
+return { timed: [...timed], times: lines(lines9).map((l) => [l.text.slice(0, 3), l.time]), ran, early, merged, plain: [plain("\x1b[1mValueError: \x1b[31mx\x1b[0m\x1b["), plain("")], whole: JSON.parse(whole), wrong, invalid: lines(invalid).map((l) => l.text), small: [small.count, small.dropped,
 	small.line(small.dropped).text], wide: lines(wide).map((l) => l.text.length), heavy: lines(heavy).length,
 	hostile: hostile.map((l) => lines(l).map((one) => one.text.length)), found, again: small.find(pattern("line 99")), expressions: [small.find(pattern("^LINE 99[0-3]$", true)), small.find(pattern("^line 99[0-3]$")), small.find(pattern("x*", true)).length],
 	marks: parts(read(encode("a\x1b[31mbCd\x1b[0me"), 9).line(0), pattern("cde")), reset: restyle({ bold: true }, "") };"""
@@ -95,6 +118,10 @@ def test_page_modules_split_logs_and_rows(check):
         check.equal("tasks in one log", log["merged"], ['[["x",1,"x1",true],["y",1,"y1",false],["y",2,"y2",false],["x",2,"x2",true],["y",3,"y3",false]]',
                                                         4, -1, 4, 4, -1, [3], [1, 2, 4], [3]])
         check.equal("without escape sequences", log["plain"], ["ValueError: x", ""])
+        check.equal("times, however they are split", log["timed"], ['[[1769860800123.4568,"a b\\n"],[1769860800500,"\\n"],[null,"\u20ac\\n"],[1769860801000,"open"]]'])
+        check.equal("times of lines", log["times"], [["one", 5], ["two", 6], ["", 7], ["xxx", 8], ["xxx", 8]])
+        check.equal("in the order of times", log["ran"], ["b0 a1 b2", "a5 b5 a9 a10 b11", "a12", True, True])
+        check.ok("what waits is bounded", log["early"] >= 80, str(log["early"]))
         check.equal("marks", [[p["text"], (p["style"] or {}).get("mark", False)] for p in log["marks"]],
                     [["a", False], ["b", False], ["Cde", True]])
         check.equal("reset", log["reset"], None)

@@ -3,6 +3,7 @@
 
 const LINES = 100_000;
 const MEMORY = 32 << 20; // bytes of all lines, as estimated by cost()
+const HEAD = 64; // characters of a time
 const COLUMNS = 10_000; // a longer line is broken
 const RUNS = 500; // changes of style in a line; beyond it, overwriting keeps the styles
 const HELD = 4096; // characters of an escape sequence; of a longer one the text is shown
@@ -64,8 +65,8 @@ function endOfText(text, at) {
 	return at;
 }
 
-// ---- lines: {text, runs, terminal, number}, runs: null or [{at, style}, ...], each up to the next
-// one; number: from 1, among the lines of its terminal ----
+// ---- lines: {text, runs, terminal, number, time}, runs: null or [{at, style}, ...], each up to
+// the next one; number: from 1, among the lines of its terminal; time: in ms, if it is known ----
 const newLine = (terminal) => ({ text: "", runs: null, terminal, number: terminal.count + 1 });
 const cost = ({ text, runs }) => 2 * text.length + 64 + 120 * (runs?.length ?? 0);
 
@@ -111,8 +112,79 @@ export function cut(all, from, to) {
 	}).filter(({ text }) => text);
 }
 
-/** The output of a task. Takes bytes in write(), split anywhere; ended(line) gets complete
- * lines. */
+/** Takes the times from an answer that has one before each line, split anywhere: put(bytes, time)
+ * gets the rest, of one line at most; time: in ms since 1970, with fractions, or NaN. */
+export class Times {
+	#head = "";
+	#time = null; // of the line; null: it has not come
+
+	split(bytes, put) {
+		for (let at = 0, end; at < bytes.length; at = end) {
+			const isHead = this.#time === null;
+			const found = bytes.indexOf((isHead ? " " : "\n").charCodeAt(0), at);
+			end = found < 0 ? bytes.length : found + 1;
+			const part = bytes.subarray(at, end);
+			if (!isHead) put(part, this.#time);
+			else this.#head += String.fromCharCode(...part.subarray(0, HEAD - this.#head.length));
+			if (found >= 0) this.#time = isHead ? this.#read() : null;
+		}
+	}
+
+	#read() {
+		const [, rest = "0"] = /\.\d{3}(\d+)/.exec(this.#head) ?? [];
+		const ms = Date.parse(this.#head.trim());
+		this.#head = "";
+		return ms + Number(`0.${rest}`);
+	}
+}
+
+/** Acts on several terminals, in the order of their times. Those that wait are bounded: the oldest
+ * are done early; a log with the same bounds has dropped their lines when all are done. */
+export class ByTime {
+	#waiting = []; // {time, act, size}
+	#size = 0;
+	#latest = 0; // time of what was there at the last run()
+
+	constructor({ lines = LINES, memory = MEMORY } = {}) {
+		this.most = { lines, memory };
+	}
+
+	/** Adds an act, about so many bytes of text. Those of a terminal have ascending times. */
+	add(time, bytes, act) {
+		const { lines, memory } = this.most;
+		const size = 64 + bytes / 1.5; // at most that of the line in a log
+		this.#waiting.push({ time, act, size });
+		this.#size += size;
+		while (this.#waiting.length > 1.25 * lines || this.#size > 1.25 * memory) {
+			this.#sort();
+			this.#do(Math.ceil(this.#waiting.length / 5));
+		}
+	}
+
+	/** Does those that are not later than `until`, or than those that were there the last time:
+	 * none that comes is earlier. */
+	run(until) {
+		const bound = Math.max(until, this.#latest);
+		this.#sort();
+		const later = this.#waiting.findIndex(({ time }) => time > bound);
+		this.#do(later < 0 ? this.#waiting.length : later);
+		this.#latest = this.#waiting.at(-1)?.time ?? 0;
+	}
+
+	#sort() {
+		this.#waiting.sort((a, b) => a.time - b.time);
+	}
+
+	#do(n) {
+		for (const { act, size } of this.#waiting.splice(0, n)) {
+			this.#size -= size;
+			act();
+		}
+	}
+}
+
+/** The output of a task. Takes bytes in write(), split anywhere, and their time, if it is known;
+ * ended(line) gets complete lines. */
 class Terminal {
 	count = 0; // complete lines
 	open = newLine(this); // may still grow
@@ -121,12 +193,14 @@ class Terminal {
 	#style = null;
 	#styles = new Map();
 	#rest = ""; // an escape sequence that has begun
+	#time; // of what is written
 
 	constructor(name, ended) {
 		Object.assign(this, { name, ended });
 	}
 
-	write(bytes) {
+	write(bytes, time) {
+		this.#time = time;
 		const text = this.#rest + this.#decoder.decode(bytes, { stream: true });
 		this.#rest = "";
 		for (let at = 0; at < text.length && !this.#rest; ) {
@@ -165,6 +239,7 @@ class Terminal {
 		for (let from = 0; from < text.length; ) {
 			if (this.#at >= COLUMNS) this.#end();
 			const line = this.open;
+			line.time ??= this.#time;
 			const piece = text.slice(from, from + COLUMNS - this.#at);
 			const end = this.#at + piece.length;
 			if (this.#at === line.text.length) line.text += piece;
@@ -185,6 +260,7 @@ class Terminal {
 
 	#end() {
 		const line = this.open;
+		line.time ??= this.#time;
 		this.count++;
 		this.open = newLine(this);
 		this.#at = 0;

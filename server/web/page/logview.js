@@ -2,8 +2,8 @@
 
 import { saveAs } from "./actions.js";
 import { ApiError, get, isCrowded, isPassing, pause, session, stream } from "./api.js";
-import { button, el, fill, listed, plural, sizeOf } from "./dom.js";
-import { cut, Log, parts, pattern, plain } from "./log.js";
+import { button, clock, el, fill, listed, plural, sizeOf, time } from "./dom.js";
+import { ByTime, cut, Log, parts, pattern, plain, Times } from "./log.js";
 import { VirtualList } from "./table.js";
 
 const FLAGS = ["bold", "dim", "italic", "underline", "inverse", "strike"];
@@ -17,6 +17,7 @@ const RATE = 4 << 20, LAST_ROUND = 60000;
 // A stream that is silent for so many ms is begun again; after the end of the task, when it ends.
 const SILENCE = 20000, SILENCE_ENDED = 5000;
 const MOST = 64; // tasks in one log
+const LATE = 3000; // ms; what is younger may be in one log, and not yet in another
 const HUES = ["#8fb8e8", "#d7b56d", "#86c596", "#c9a3e6", "#7fc8c8", "#e0a0a0"]; // of their names
 const NARROW = 20; // characters of a row, at least
 const UNCERTAIN = "Lines may be repeated or missing from here on.";
@@ -37,11 +38,28 @@ class Reader {
 	unstored = 0; // bytes that are not kept
 	wait = 1000;
 	at = 0; // offset of the next byte in the log; null: the server does not know it
+	isRead = false;
+	isUntimed = false; // it is wanted with times, and has none
 	#start = ""; // of which part of the log
 	#hasCome = false;
+	#times = null; // in the answer
+	#time = 0; // of what has come
 
-	constructor(task, terminal, { name, signal, offer, changed }) {
-		Object.assign(this, { task, terminal, name, signal, offer, changed });
+	/** order: a ByTime, or null. */
+	constructor(task, terminal, { name, signal, offer, changed, hasTimes, order }) {
+		Object.assign(this, { task, terminal, name, signal, offer, changed, hasTimes, order });
+	}
+
+	/** Does something with the terminal: now, or in the order of times. */
+	#act(act, bytes = 0) {
+		if (this.order) this.order.add(this.#time, bytes, act);
+		else act();
+	}
+
+	#write(bytes, at) {
+		if (this.at !== null) this.at += bytes.length;
+		this.#time = Math.max(this.#time, at || 0);
+		this.#act(() => this.terminal.write(bytes, at), bytes.length);
 	}
 
 	/** Takes the place of the first bytes of an answer. */
@@ -50,24 +68,27 @@ class Reader {
 		const [at, start] = [offset && Number(offset), headers.get("X-Log-Start") ?? ""];
 		const isNext = this.at !== null && at >= this.at && start === this.#start;
 		if (offset !== null && (isNext || !this.#hasCome)) this.unstored += at - this.at;
-		else if (this.#hasCome) this.terminal.note(UNCERTAIN);
+		else if (this.#hasCome) this.#act(() => this.terminal.note(UNCERTAIN));
 		[this.at, this.#start, this.#hasCome] = [at, start, true];
+		this.#times = headers.get("X-Log-Times") && new Times();
+		this.isUntimed = this.hasTimes && !this.#times;
 	}
 
 	/** Reads from the next byte on. */
 	async #read(silence) {
-		const { task: { path }, signal, name, terminal } = this;
+		const { task: { path }, signal, name, hasTimes } = this;
 		if (!path) throw new ApiError(404, {});
 		const { locations } = await get(path, { signal });
 		this.offer(locations.map((one) => one.name));
 		const follow = silence && { follow: true };
-		const from = new URLSearchParams({ ...follow, from: this.at ?? 0, start: this.#start });
+		const from = new URLSearchParams({ ...follow, from: this.at ?? 0, start: this.#start,
+			...hasTimes && { times: true } });
 		let headers;
 		const piece = (bytes) => {
 			if (headers) this.#place(headers);
 			headers = null;
-			if (this.at !== null) this.at += bytes.length;
-			terminal.write(bytes);
+			if (this.#times) this.#times.split(bytes, (text, at) => this.#write(text, at));
+			else this.#write(bytes);
 			this.problem = "";
 			this.wait = 500;
 			this.changed();
@@ -85,7 +106,7 @@ class Reader {
 			await this.#read(silence);
 			this.problem = "";
 			this.isDone = ended;
-			if (ended) this.terminal.finish();
+			if (ended) this.#act(() => this.terminal.finish());
 		} catch (error) {
 			this.signal.throwIfAborted();
 			const isEarly = error.status === 404 && !ended;
@@ -93,6 +114,7 @@ class Reader {
 			if (error.again) this.wait = AGAIN_WAIT;
 			this.isDone = !isEarly && !isPassing(error);
 		}
+		this.isRead = true;
 		this.changed();
 	}
 
@@ -112,10 +134,13 @@ class Reader {
 }
 
 /** Looks at the logs of several tasks in turn, to the end of all. */
-async function lookAtAll(readers, signal) {
+async function lookAtAll(readers, order, signal) {
 	while (readers.some(({ isDone }) => !isDone)) {
 		const begun = Date.now();
 		for (const reader of readers) if (!reader.isDone) await reader.look();
+		const isOver = readers.every(({ isDone }) => isDone);
+		order.run(isOver ? Infinity : begun + clock.ahead - LATE);
+		readers[0].changed();
 		const open = session.local ? [] : readers.filter(({ isDone }) => !isDone);
 		const again = open.reduce((sum, { at }) => sum + (at ?? 0), 0);
 		const wait = Math.min(LAST_ROUND, again / RATE * 1000);
@@ -128,8 +153,13 @@ function stateOf(readers, others) {
 	const early = readers.filter(({ problem }) => problem === EARLY).map(({ task }) => task.name);
 	const bad = readers.filter(({ problem }) => problem && problem !== EARLY);
 	const [{ problem }] = readers;
+	const untimed = readers.filter(({ isUntimed }) => isUntimed).map(({ task }) => task.name);
+	if (readers.length === 1 && !problem && untimed.length) return "This output has no times.";
 	if (readers.length === 1) return bad.length ? `Not shown: ${problem}` : problem;
-	return [`Lines of ${readers.length} tasks, in the order in which this page got them.`,
+	const unread = readers.filter(({ isRead }) => !isRead).length;
+	if (unread) return `Reading the logs of ${readers.length} tasks: ${unread} are left.`;
+	return [`Lines of ${readers.length} tasks, in the order of their times.`,
+		untimed.length && `Without times, in one block each: ${listed(untimed)}.`,
 		early.length && `No log yet: ${listed(early)}.`,
 		bad.length && `Not shown: ${listed(bad.map(({ task }) => task.name))}: ${bad[0].problem}`,
 		others.length && `Not in this log, which has at most ${MOST} tasks: ${listed(others)}.`,
@@ -144,7 +174,8 @@ class LogLines {
 	current = null; // number of the chosen line
 	failure = null; // ... of the one that tells the cause of a failure
 	isFollowing = true;
-	#isWrapped = false;
+	isWrapped = false;
+	hasTimes = false;
 	#rows = new Uint32Array(1); // with isWrapped: the first row of each line; then their number
 	#width = Infinity; // characters of a row
 	#end = 0; // scrollTop at the end
@@ -160,7 +191,7 @@ class LogLines {
 			"aria-live": "off", tabindex: "0", on });
 		const spacer = () => el("div", { "aria-hidden": "true" });
 		this.list = new VirtualList(this.element, this.element, spacer, {
-			count: () => (this.#isWrapped ? this.#rows.at(-1) : this.log.count),
+			count: () => (this.isWrapped ? this.#rows.at(-1) : this.log.count),
 			key: (i) => this.#place(i).join("."),
 			make: () => el("div", { class: "line" },
 				el("button", { type: "button", class: "at", tabindex: "-1" }), el("span")),
@@ -171,14 +202,17 @@ class LogLines {
 
 	get isOfMany() { return this.log.terminals.length > 1; }
 
-	/** "worker[0] ", before a line of several tasks. */
-	#prefix({ terminal }) {
-		return this.isOfMany ? `${terminal.name} ` : "";
+	/** "01-31 12:00:00.123 worker[0] ", before a line: its time, if it is shown and known, and, of
+	 * several tasks, the task. */
+	#prefix({ terminal, time: at }) {
+		const ms = String(Math.floor(at % 1000)).padStart(3, "0");
+		const when = this.hasTimes && at ? `${time(at).slice(5)}.${ms} ` : "";
+		return when + (this.isOfMany ? `${terminal.name} ` : "");
 	}
 
 	/** The number of the line in row i, and which part of the line that is. */
 	#place(i) {
-		if (!this.#isWrapped) return [this.log.dropped + i, 0];
+		if (!this.isWrapped) return [this.log.dropped + i, 0];
 		const rows = this.#rows;
 		let low = 0, high = rows.length - 1;
 		while (high - low > 1) {
@@ -192,7 +226,7 @@ class LogLines {
 	/** The first row of a line. */
 	#rowOf(number) {
 		const i = number - this.log.dropped;
-		return this.#isWrapped ? this.#rows[Math.min(i, this.#rows.length - 1)] : i;
+		return this.isWrapped ? this.#rows[Math.min(i, this.#rows.length - 1)] : i;
 	}
 
 	/** Divides the lines into rows that are as wide as the log. */
@@ -216,13 +250,19 @@ class LogLines {
 		return Math.max(NARROW, this.#width - this.#prefix(line).length);
 	}
 
-	/** Breaks long lines, or no longer; the line at the top stays there. */
-	wrap(yes) {
+	/** The number of the line at the top, 0, to the bottom, 1. */
+	lineAt(part) {
+		const { element: { scrollTop, clientHeight }, list } = this;
+		return this.#place(Math.floor((scrollTop + part * clientHeight) / (list.row || 1)))[0];
+	}
+
+	/** Sets isWrapped, which breaks long lines, and hasTimes; the line at the top stays there. */
+	set(how) {
 		const { element, list } = this;
-		const [top] = this.#place(Math.floor(element.scrollTop / (list.row || 1)));
-		this.#isWrapped = yes;
+		const top = this.lineAt(0);
+		Object.assign(this, how);
 		element.scrollLeft = 0;
-		if (yes) this.#fold();
+		if (this.isWrapped) this.#fold();
 		if (!this.isFollowing) element.scrollTop = this.#rowOf(top) * list.row;
 		this.render();
 	}
@@ -231,20 +271,22 @@ class LogLines {
 		const { needle, current, failure, log } = this;
 		const line = log.line(number);
 		if (!line) return; // dropped meanwhile
-		const from = this.#isWrapped ? part * this.#room(line) : 0;
-		const to = this.#isWrapped ? from + this.#room(line) : Infinity;
+		const from = this.isWrapped ? part * this.#room(line) : 0;
+		const to = this.isWrapped ? from + this.#room(line) : Infinity;
 		const name = `Line ${line.number}${number === failure ? ", failure" : ""}`;
+		const lead = this.#prefix(line);
 		const [at, text] = node.children;
 		node.classList.toggle("current", number === current);
 		node.classList.toggle("cause", number === failure);
 		if (node.line === line && node.shown === line.text && node.needle === needle &&
-			node.name === name && node.from === from && node.to === to) return;
-		Object.assign(node, { number, name, line, shown: line.text, needle, from, to });
+			node.name === name && node.from === from && node.to === to &&
+			node.lead === lead) return;
+		Object.assign(node, { number, name, line, shown: line.text, needle, from, to, lead });
 		at.dataset.number = part ? "" : line.number; // shown by the style, so that it is not copied
 		at.setAttribute("aria-label", name);
 		at.ariaHidden = part ? "true" : null;
 		const fg = HUES[log.terminals.indexOf(line.terminal) % HUES.length];
-		fill(text, this.isOfMany && styled({ text: this.#prefix(line), style: { fg } }),
+		fill(text, lead && styled({ text: lead, style: { fg } }),
 			cut(parts(line, needle), from, to).map(styled));
 	}
 
@@ -311,9 +353,9 @@ class LogLines {
 		const end = Math.min(this.#end, element.scrollHeight - element.clientHeight);
 		if (this.isFollowing && element.scrollTop < end - 2) this.follow(false);
 		const gone = log.dropped - this.#dropped;
-		const moved = this.#isWrapped ? this.#rows[Math.min(gone, this.#rows.length - 1)] : gone;
+		const moved = this.isWrapped ? this.#rows[Math.min(gone, this.#rows.length - 1)] : gone;
 		this.#dropped = log.dropped;
-		if (this.#isWrapped) this.#fold();
+		if (this.isWrapped) this.#fold();
 		if (!this.isFollowing && moved) element.scrollTop -= moved * list.row;
 		const digits = String(Math.max(0, ...log.terminals.map(({ count }) => count))).length;
 		if (digits > this.#digits) element.style.setProperty("--digits", this.#digits = digits);
@@ -331,6 +373,7 @@ class LogLines {
 		this.#rows = new Uint32Array(1);
 		this.current = this.failure = null;
 		this.#marks = {};
+		this.list.render(); // else an event tells that the earlier lines are not at their end
 		this.follow(true);
 	}
 
@@ -351,7 +394,7 @@ function searchFor(lines) {
 	const name = "Regular expression";
 	const expression = el("input", { type: "checkbox", "aria-label": name });
 	const wrap = el("input", { type: "checkbox",
-		on: { change: ({ target }) => lines.wrap(target.checked) } });
+		on: { change: ({ target }) => lines.set({ isWrapped: target.checked }) } });
 	const count = el("output", { class: "soft" });
 	let problem = "";
 	const show = () => {
@@ -409,6 +452,7 @@ export class LogView {
 	#note = el("span", { role: "status", "aria-label": "State of the log" });
 	#missing = el("span", { role: "status", "aria-label": "Output that is not here" });
 	#stick = el("input", { type: "checkbox", checked: true });
+	#times = el("input", { type: "checkbox", on: { change: () => this.#showTimes() } });
 	#output = el("select", { "aria-label": "Output" },
 		["all", "stdout", "stderr", "runtime"].map((name) => el("option", null, name)));
 
@@ -432,6 +476,7 @@ export class LogView {
 			this.#changed();
 		});
 		this.#output.addEventListener("change", () => this.#start());
+		this.search.element.append(el("label", { class: "check minor" }, this.#times, "Times"));
 		document.addEventListener("selectionchange", () => this.#changed(), { signal });
 		host.classList.add("log-view");
 		fill(host, el("div", { class: "toolbar" }, this.search.element, this.#output,
@@ -444,6 +489,16 @@ export class LogView {
 		this.#start();
 	}
 
+	/** Shows times, or no longer. A log of one task is read again with them. */
+	#showTimes() {
+		const { lines, lines: { current, isFollowing, log } } = this;
+		const line = log.line(current ?? lines.lineAt(0.5));
+		lines.set({ hasTimes: this.#times.checked });
+		if (!lines.hasTimes || this.#readers[0].hasTimes) return;
+		this.#start();
+		if (!isFollowing && line) this.wanted = String(line.number);
+	}
+
 	/** Reads the chosen output. */
 	#start() {
 		const { lines, sources } = this;
@@ -452,7 +507,8 @@ export class LogView {
 		lines.clear();
 		const signal = AbortSignal.any([this.signal, this.#stream.signal]);
 		const isOne = sources.length === 1;
-		const how = { signal, name: this.#output.value,
+		const order = isOne ? null : new ByTime();
+		const how = { signal, name: this.#output.value, order, hasTimes: !isOne || lines.hasTimes,
 			offer: (names) => {
 				const isAbsent = ({ value }) => isOne && !names.includes(value);
 				for (const one of this.#output.options) one.hidden = isAbsent(one);
@@ -460,7 +516,8 @@ export class LogView {
 			changed: () => { if (!signal.aborted) this.#changed(); } };
 		this.#readers = sources.map((task) => new Reader(task, lines.log.terminal(task.name), how));
 		this.#changed();
-		(isOne ? this.#readers[0].follow() : lookAtAll(this.#readers, signal)).catch(() => {});
+		const read = isOne ? this.#readers[0].follow() : lookAtAll(this.#readers, order, signal);
+		read.catch(() => {});
 	}
 
 	#changed() {
@@ -534,6 +591,7 @@ export class LogView {
 		const output = this.#output.value;
 		const { uri } = locations.find(({ name }) => name === output);
 		const url = new URL(uri.replace("/rest-server/", ""), document.baseURI);
+		if (lines.hasTimes) url.searchParams.set("times", "true");
 		el("a", { href: url.href, download: `${task.file}-${output}.log` }).click();
 	}
 }

@@ -66,7 +66,7 @@ static struct log_file *open_file(unsigned streams, int64_t lines, bool follow)
 {
 	int status = 0;
 	struct log_file *f = log_file_open(
-	    &(struct log_file_request){ find, NULL, streams, lines, follow, 0, 0 }, &status);
+	    &(struct log_file_request){ find, NULL, streams, lines, follow, 0, 0, false }, &status);
 	assert_int_equal(f ? 0 : 1, status ? 1 : 0);
 	return f;
 }
@@ -85,7 +85,7 @@ static void assert_from(unsigned streams, int64_t from, int64_t at, const char *
 {
 	int status;
 	struct span piece;
-	const struct log_file_request r = { find, NULL, streams, 0, false, 0, from };
+	const struct log_file_request r = { find, NULL, streams, 0, false, 0, from, false };
 	AUTO(log_file_auto) struct log_file *f = log_file_open(&r, &status);
 	assert_non_null(f);
 	STR_AUTO out = STR_INIT(TEXT_ROOM);
@@ -121,7 +121,7 @@ CASE(test_lines_from_before_a_time_are_left_out)
 	for (int i = 0; i < 2; i++) {
 		int status;
 		STR_AUTO out = STR_INIT(TEXT_ROOM);
-		struct log_file_request r = { find, NULL, BOTH, i, false, 0, 0 };
+		struct log_file_request r = { find, NULL, BOTH, i, false, 0, 0, false };
 		assert_true(rfc3339_read(SPAN("2026-01-31T12:00:02.5Z"), &r.since_ms));
 		AUTO(log_file_auto) struct log_file *f = log_file_open(&r, &status);
 		assert_non_null(f);
@@ -129,6 +129,98 @@ CASE(test_lines_from_before_a_time_are_left_out)
 		assert_string_equal(str_c(&out), i ? "45\n" : "23\n45\n");
 		assert_int_equal(log_file_offset(f), i ? -1 : 9);
 	}
+}
+
+/* Reads the log with times from an offset on; `at`: the offset of the first piece. */
+static void assert_times(unsigned from_streams, int64_t lines, int64_t from, int64_t at,
+                         const char *wanted)
+{
+	int status;
+	struct span piece;
+	const struct log_file_request r = { find, NULL, from_streams, lines, false, 0, from, true };
+	AUTO(log_file_auto) struct log_file *f = log_file_open(&r, &status);
+	assert_non_null(f);
+	STR_AUTO out = STR_INIT(TEXT_ROOM);
+	if (log_file_next(f, &piece) == LOG_FILE_PIECE)
+		str_span(&out, piece);
+	assert_int_equal(log_file_offset(f), at);
+	assert_int_equal(drain(f, &out), LOG_FILE_END);
+	assert_string_equal(str_c(&out), wanted);
+}
+
+#define AT(n) "2026-11-22T22:55:36.00000000" #n "Z "
+
+/* A time is before each line, and before the rest of one, that of its part; offsets are those of
+ * the text. */
+CASE(test_times_are_put_before_lines_from_any_offset)
+{
+	static const struct {
+		const char *time, *text;
+	} PARTS[] = { { AT(1), "one\n" }, { AT(2), "th" }, { AT(3), "\xc3\xa9\n" },
+		      { AT(4), "y\n" },   { AT(5), "\n" }, { AT(6), "a b\n" },
+		      { AT(7), "end" } };
+	append("log.1", AT(1) "stdout F one\n" AT(2) "stderr P th\n" AT(3) "stderr F \xc3\xa9\n");
+	append("log", AT(0) "before F 4 5\n" AT(4) "stderr F y\n" AT(5) "stdout F \n" AT(
+			  6) "stderr F a b\n" AT(7) "stdout P end");
+	for (int64_t from = 0; from <= 18; from++) {
+		STR_AUTO wanted = STR_INIT(TEXT_ROOM);
+		bool within = false;
+		int64_t at = 0;
+		for (size_t i = 0; i < ARRAY_SIZE(PARTS); i++)
+			for (const char *c = PARTS[i].text; *c; c++, at++) {
+				if (at < from)
+					continue;
+				if (!within)
+					str_puts(&wanted, PARTS[i].time);
+				str_char(&wanted, *c);
+				within = *c != '\n';
+			}
+		assert_times(BOTH, 0, from, from, str_c(&wanted));
+	}
+	assert_times(LOG_FILE_STDOUT, 0, 2, 2, AT(1) "e\n" AT(5) "\n" AT(7) "end");
+	assert_times(BOTH, 2, 0, -1, AT(5) "\n" AT(6) "a b\n" AT(7) "end");
+	(void)unlink(unit_path("log.1"));
+	assert_times(BOTH, 0, 3, 9, AT(4) "y\n" AT(5) "\n" AT(6) "a b\n" AT(7) "end");
+}
+
+/* No piece is too long, wherever it ends. */
+CASE(test_times_fit_into_pieces)
+{
+	STR_AUTO wanted = STR_INIT(TEXT_ROOM);
+	STR_AUTO text = STR_INIT(TEXT_ROOM);
+	for (size_t n = LOG_FILE_PIECE_MAX - 200; n < LOG_FILE_PIECE_MAX + 200; n++) {
+		size_t at = text.n;
+		str_puts(&text, AT(1) "stdout F ");
+		str_puts(&wanted, AT(1));
+		for (size_t i = 0; i < n; i++)
+			str_char(&text, 'x');
+		str_puts(&text, "\n" AT(2) "stdout F \n");
+		str_span(
+		    &wanted,
+		    span_to(span_from(str_view(&text), at + strlen(AT(1) "stdout F ")), n + 1));
+		str_puts(&wanted, AT(2) "\n");
+	}
+	append("log", str_c(&text));
+	assert_times(BOTH, 0, 0, 0, str_c(&wanted));
+}
+
+/* A line that grows has one time. */
+CASE(test_followed_lines_have_their_times_once)
+{
+	int status;
+	STR_AUTO out = STR_INIT(TEXT_ROOM);
+	append("log", AT(1) "stdout P a\n");
+	const struct log_file_request r = { find, NULL, BOTH, 0, true, 0, 0, true };
+	AUTO(log_file_auto) struct log_file *f = log_file_open(&r, &status);
+	assert_int_equal(drain(f, &out), LOG_FILE_QUIET);
+	append("log", AT(2) "stdout P b\n");
+	assert_int_equal(drain(f, &out), LOG_FILE_QUIET);
+	append("log", AT(3) "stdout F c\n" AT(4) "stdout F d\n");
+	rotate();
+	append("log", AT(5) "stdout F e\n");
+	assert_int_equal(drain(f, &out), LOG_FILE_QUIET);
+	assert_int_equal(log_file_offset(f), 8);
+	assert_string_equal(str_c(&out), AT(1) "abc\n" AT(4) "d\n" AT(5) "e\n");
 }
 
 static int64_t before(void)
@@ -288,8 +380,8 @@ CASE(test_followed_files_end_when_they_are_deleted)
 static void assert_none(int wanted)
 {
 	int status = 0;
-	assert_null(
-	    log_file_open(&(struct log_file_request){ find, NULL, BOTH, 0, false, 0, 0 }, &status));
+	assert_null(log_file_open(
+	    &(struct log_file_request){ find, NULL, BOTH, 0, false, 0, 0, false }, &status));
 	assert_int_equal(status, wanted);
 }
 

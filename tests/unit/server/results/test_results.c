@@ -498,6 +498,7 @@ TEST(test_slots_whose_readers_leave_are_free_again)
 		}
 		assert_int_equal(results_send(all, p), 0);
 		results_leave(all, p);
+		assert_true(atomic_load(&p->stop)); /* a walk ends soon */
 	}
 	results_slots_free(all);
 	assert_int_equal(descriptors(), before);

@@ -41,7 +41,7 @@ RUN --mount=type=bind,from=build,source=/,target=/build \
     DEBIAN_FRONTEND=noninteractive xargs -a /build/src/build/packages \
         apt-get install -y --no-install-recommends --no-upgrade && \
     mkdir -p /usr/share/doc/rest-lit && \
-    /build/src/tests/tools/sbom "${VERSION}" /build >/usr/share/doc/rest-lit/sbom.cdx.json && \
+    /build/src/tests/tools/sbom image "${VERSION}" /build >/usr/share/doc/rest-lit/sbom.cdx.json && \
     rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/ldconfig/* /var/cache/debconf/*-old \
         /var/lib/dpkg/*-old /var/log/* /tmp/*
 COPY LICENSE docs/NOTICES.md /usr/share/doc/rest-lit/

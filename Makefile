@@ -423,6 +423,7 @@ help:
 	@echo 'make image      the image of the server, with docker, podman or buildah (IMAGE=name:tag,'
 	@echo '                BASE=debian:12-slim); then docker push, or kind load docker-image'
 	@echo 'make runtime-image         the image of pai-runtime (PLATFORMS=linux/amd64,linux/arm64)'
+	@echo 'make manifests  build/manifests/install.yaml and try.yaml, for kubectl apply -f (IMAGE=registry/name:tag)'
 	@echo 'make fmt        clang-format all C files'
 	@echo 'make install    PREFIX=/usr/local, DESTDIR='
 	@echo 'make deb        Debian packages in build/deb; make dist: the sources in build/dist'
@@ -535,6 +536,12 @@ runtime-image: IMAGE ?= rest-lit/pai-runtime:$(VERSION)
 image runtime-image:
 	tests/tools/image $(if $(filter image,$@),server,runtime) $(IMAGE) $(VERSION)
 
+# What a release has for kubectl apply -f.
+manifests: IMAGE ?= rest-lit:$(VERSION)
+manifests:
+	packaging/manifests $(IMAGE) $(VERSION) build/manifests
+	@ls build/manifests/*.yaml
+
 # ---- installing, packages -----------------------------------------------------------------------
 # The manual pages, from the tables of commands and options: rest-lit(1), rest-lit-submit(1), ...
 $(B)/pages/man: $(B)/rest-lit
@@ -613,6 +620,6 @@ repository: $(filter deb,$(MAKECMDGOALS))
 clean:
 	rm -rf build
 
-.PHONY: help demo check check-asan check-long released slice golden-update differential-update screenshots bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz fmt fuzz cov bench bench-long bench-machine pages image runtime-image install dist deb repository portable wheel clean
+.PHONY: help demo check check-asan check-long released slice golden-update differential-update screenshots bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz fmt fuzz cov bench bench-long bench-machine pages image runtime-image manifests install dist deb repository portable wheel clean
 
 -include $(shell find $(B) -path $(B)/kit -prune -o -path $(B)/old -prune -o -path $(B)/portable -prune -o -type f -name '*.d' -print 2>/dev/null)

@@ -31,6 +31,8 @@ from tokens import SECRET, bearer, token
 OVERLAYS = ("standalone-cluster", "try-out", "beside-openpai")
 # Instead of ../controller in standalone-cluster.
 INSTEAD = ("options/frameworkcontroller", "options/controller-all-namespaces")
+# The files of a release, by overlay.
+FILES = {"standalone-cluster": "install.yaml", "try-out": "try.yaml"}
 # On top of standalone-cluster.
 RESTRICTED = "options/restricted"
 IMAGES = {"rest-lit:0.2.0", "frameworkcontroller/frameworkcontroller:v1.0.1"}
@@ -267,14 +269,66 @@ def test_deploy_pods_are_hardened(check, cluster):
 
 
 # ---- running ----------------------------------------------------------------------------------
+@functools.lru_cache(maxsize=None)
+def rendered(kubectl):
+    """The files of make manifests, with the image of the overlays, and the former bytes for a second time."""
+    def once():
+        with tempfile.TemporaryDirectory(prefix="rest-lit-deploy.") as folder:
+            subprocess.run([os.path.join(ROOT, "packaging/manifests"), "rest-lit:0.1.0", "0.1.0", folder], check=True,
+                           env={**os.environ, "KUBECTL": kubectl}, timeout=4 * PATIENCE * SLOW)
+            return {name: open(os.path.join(folder, name), "rb").read() for name in sorted(os.listdir(folder))}
+    return once(), once()
+
+
+def test_deploy_files_of_a_release_are_the_overlays(check, cluster):
+    """The same bytes each time: a comment, and what kubectl kustomize writes.  Settings are patched on top, as OPERATE.md says."""
+    one, two = rendered(cluster.kubectl_program)
+    check.equal("files", sorted(one), sorted(FILES.values()))
+    check.ok("the same bytes", one == two, {name: len(text) for name, text in two.items()})
+    for overlay, name in FILES.items():
+        done = subprocess.run([cluster.kubectl_program, "kustomize", os.path.join(DEPLOY, overlay)], capture_output=True, check=True)
+        comment, _, rest = one[name].partition(b"make manifests.\n")
+        check.ok(f"{name}: a comment", all(line.startswith(b"#") for line in comment.splitlines()), comment)
+        check.ok(f"{name}: {overlay}", rest == done.stdout, len(rest))
+    with open(os.path.join(ROOT, "docs/OPERATE.md"), encoding="utf-8") as f:
+        patches = dict(re.findall(r"<!-- file: (\S+) -->\n```yaml\n(.*?)^```", f.read(), re.M | re.S))
+    with tempfile.TemporaryDirectory(prefix="rest-lit-deploy.") as folder:
+        shutil.copy2(os.path.join(DEPLOY, "standalone-cluster", "config.yaml"), folder)
+        for name, text in {**one, **{name: text.encode() for name, text in patches.items()}}.items():
+            with open(os.path.join(folder, name), "wb") as f:
+                f.write(text)
+        done = subprocess.run([cluster.kubectl_program, "kustomize", folder], capture_output=True, check=False)
+    check.equal("the patches of OPERATE.md", done.returncode, 0)
+    found = objects(cluster.kubectl_program, done.stdout)
+    server = only(found, "Deployment")["spec"]
+    settings, = [v for v in found if v["kind"] == "ConfigMap" and v["metadata"]["name"].startswith("rest-lit-settings-")]
+    used = [v["configMap"]["name"] for v in server["template"]["spec"]["volumes"] if v["name"] == "config"]
+    check.equal("the server has them", (used, server["replicas"]), ([settings["metadata"]["name"]], 3))
+    check.equal("all else is there", len(found), len(objects(cluster.kubectl_program, one["install.yaml"])) + 1)
+
+
+def test_deploy_files_take_names_of_images_only(check, cluster):
+    for image, good in (("registry.example:5000/a/rest-lit@sha256:0123", True), ("rest-lit", False),
+                        ("registry.example:5000/rest-lit", False), ("", False), ("a:", False), ("a@", False), (":b", False), ("a b:1", False)):
+        with tempfile.TemporaryDirectory(prefix="rest-lit-deploy.") as folder:
+            done = subprocess.run([os.path.join(ROOT, "packaging/manifests"), image, "1", folder], capture_output=True, check=False,
+                                  env={**os.environ, "KUBECTL": cluster.kubectl_program})
+            check.equal(f"IMAGE={image}", done.returncode, 0 if good else 2)
+            made = {name: open(os.path.join(folder, name), "rb").read() for name in os.listdir(folder)}
+        check.equal(f"IMAGE={image}: both programs", {text.count(f"image: {image}\n".encode()) for text in made.values()}, {2} if good else set())
+
+
 def install(check, cluster, overlay):
-    """kubectl apply -k; the objects."""
-    done = cluster.kubectl("apply", "-k", os.path.join(DEPLOY, overlay))
+    """kubectl apply -f of the file, if a release has one, and apply -k; the objects."""
+    first = ("-k", os.path.join(DEPLOY, overlay))
+    if overlay in FILES:
+        first = ("-f", "-")
+    done = cluster.kubectl("apply", *first, text=rendered(cluster.kubectl_program)[0].get(FILES.get(overlay)))
     values = built(cluster.kubectl_program, overlay)
     said = [line for line in done.stderr.decode().splitlines() if line.strip() and not line.startswith(("Warning", "# Warning"))]
-    check.equal(f"{overlay}: kubectl apply -k succeeds", (done.returncode, said), (0, []))
+    check.equal(f"{overlay}: kubectl apply {first[0]} succeeds", (done.returncode, said), (0, []))
     again = cluster.kubectl("apply", "-k", os.path.join(DEPLOY, overlay)).stdout.decode().splitlines()
-    check.equal(f"{overlay}: a second one changes nothing", [line for line in again if not line.endswith(" unchanged")], [])
+    check.equal(f"{overlay}: kubectl apply -k changes nothing", [line for line in again if not line.endswith(" unchanged")], [])
     missing = [name_of(v) for v in values if v["kind"] != "ConfigMap" and
                cluster.api("GET", f"{resource_path(cluster, v)}/{v['metadata']['name']}")[0] != 200]
     check.equal(f"{overlay}: all objects are there", missing, [])

@@ -100,7 +100,7 @@ class Tree:
                "MINISIGN_KEY": f"{parent}/a.key", "KEY": "AAAA", "URL": "here", "GIT_CONFIG_GLOBAL": "/dev/null", **environment}
         process = subprocess.Popen([f"{self.tree}/packaging/release", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                    start_new_session=True, env={k: v for k, v in env.items() if v is not None}, cwd="/")
-        said = process.communicate(timeout=120)[0]
+        said = process.communicate(timeout=600)[0]
         return process.returncode, said
 
     def release(self):

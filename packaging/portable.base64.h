@@ -1,5 +1,5 @@
-/* For libjwt: the two functions that it has in base64.c, which Debian takes out of its sources for its licence,
- * on libb64, as in Debian's package. */
+/* For libjwt: the two functions that it has in base64.c, which Debian takes out of its sources for
+ * its licence, on libb64, as in Debian's package. */
 #include <b64/cdecode.h>
 #include <b64/cencode.h>
 #include <string.h>

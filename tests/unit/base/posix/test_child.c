@@ -29,8 +29,8 @@ TEST(test_program_install_is_the_command_of_the_distribution)
 	assert_string_equal(install_with("dnf", &a), "dnf install -y skopeo umoci (as root)");
 	assert_string_equal(install_with("zypper", &a), "zypper install -y skopeo umoci (as root)");
 	assert_string_equal(install_with("pacman", &a), "install the packages skopeo umoci");
-	assert_int_equal(setenv("PATH", before, 1),
-	                 0); /* NOLINT(concurrency-mt-unsafe): one thread */
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
+	assert_int_equal(setenv("PATH", before, 1), 0);
 }
 
 TEST_GROUP(NULL, NULL)

@@ -329,7 +329,7 @@ TEST_WITH(test_open_refuses_a_newer_version, setup, teardown)
 /* A directory whose database is lost is left as it is. */
 TEST_WITH(test_open_refuses_files_of_jobs_without_a_database, setup, teardown)
 {
-	static const char *const PARTS[] = { "logs/u", "pods/p", "code/code-1" };
+	static const char *const PARTS[] = { "logs/u", "pods/p", "code/code-1", "results/u" };
 	create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	close_store();
 	shell("mv %s/store.db %s/whole", dir, top);

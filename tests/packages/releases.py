@@ -275,6 +275,20 @@ def test_lists_of_parts_name_versions_of_debian(check):
     found = {part["name"]: part for part in json.loads(done.stdout)["components"]}
     check.equal("their versions", {name: found[name]["version"] for name in files}, versions)
     check.equal("their hashes", {name: found[name]["hashes"][0]["content"] for name in files}, {name: digest for name, (_, digest) in files.items()})
+    with tempfile.TemporaryDirectory() as folder:
+        for path in "tests/tools/sbom", "runtime-assets/sources/SHA256SUMS", "runtime-assets/sources/versions":
+            os.makedirs(os.path.dirname(f"{folder}/{path}"), exist_ok=True)
+            shutil.copy(f"{ROOT}/{path}", f"{folder}/{path}")
+        os.mkdir(f"{folder}/packaging")
+        with open(f"{folder}/packaging/portable.sources", "w", encoding="ascii") as f:
+            f.write("# SHA-256, file, suite, version\nx  curl_7.88.1-1.debian.tar.xz  bookworm\ny  curl_7.88.1.orig.tar.gz  bookworm\n"
+                    "z  libjwt_1.17.2.orig.tar.xz  sid  1.17.2-1\n")
+        with open(f"{folder}/list", "w", encoding="ascii") as f:
+            f.write("curl 7.88.1-1 source y\nlibjwt 1.17.2 source z\nlibgmp-dev 2:6.2.1 amd64 w\n")
+        done = subprocess.run([f"{folder}/tests/tools/sbom", "portable", "1.0", f"{folder}/list"], stdout=subprocess.PIPE, text=True, check=True)
+    inside = [(part["version"], part["purl"].split("?")[1], part["hashes"][0]["content"]) for part in json.loads(done.stdout)["components"][:3]]
+    check.equal("the one file", inside, [("7.88.1-1", "arch=source&distro=bookworm", "y"), ("1.17.2-1", "arch=source&distro=sid", "z"),
+                                         ("2:6.2.1", f"arch=amd64&distro={CODENAME}", "w")])
     libc = subprocess.run(["dpkg-query", "-W", "-f", "${Version} ${Architecture} ", "libc6"], stdout=subprocess.PIPE, text=True, check=True).stdout
     check.ok("libraries", found["libc6"]["version"] in libc and {"musl", *files, "libc6"} == set(found), (found, libc))
 

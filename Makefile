@@ -583,7 +583,8 @@ $(PORTABLE)/rest-lit: $(PORTABLE_OBJECTS) $(wildcard packaging/portable*) $(B)/p
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--gc-sections -o $@.linked $(PORTABLE_OBJECTS) $(PORTABLE)/libraries.o -lm -lpthread
 	$(Q)packaging/portable check $@.linked
-	$(Q)cp $(B)/pai-runtime $(PORTABLE) && strip -R .comment -o $@ $@.linked
+	@cp --remove-destination $(B)/pai-runtime $(PORTABLE)
+	$(Q)strip -R .comment -o $@.new $@.linked && mv $@.new $@
 # Beside the programs: licences and notices.
 $(PORTABLE)/$(PORTABLE_NAME).tar.gz: $(PORTABLE)/rest-lit LICENSE docs/NOTICES.md
 	@rm -rf $(PORTABLE)/$(PORTABLE_NAME) && mkdir $(PORTABLE)/$(PORTABLE_NAME)

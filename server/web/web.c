@@ -45,12 +45,9 @@ static bool web_find(struct span name, struct web_file *out)
 static const struct {
 	const char *suffix, *type;
 } WEB_TYPES[] = {
-	{ ".html", "text/html; charset=utf-8" },
-	{ ".css", "text/css; charset=utf-8" },
-	{ ".js", "text/javascript; charset=utf-8" },
-	{ ".json", "application/json; charset=utf-8" },
-	{ ".md", "text/markdown; charset=utf-8" },
-	{ ".txt", "text/plain; charset=utf-8" },
+	{ ".html", "text/html; charset=utf-8" },     { ".css", "text/css; charset=utf-8" },
+	{ ".js", "text/javascript; charset=utf-8" }, { ".json", "application/json; charset=utf-8" },
+	{ ".md", "text/markdown; charset=utf-8" },   { ".txt", "text/plain; charset=utf-8" },
 };
 
 /* The policy of the page: nothing from elsewhere, no inline code, no strings as HTML. */

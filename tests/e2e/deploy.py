@@ -274,7 +274,7 @@ def rendered(kubectl):
     """The files of make manifests, with the image of the overlays, and the former bytes for a second time."""
     def once():
         with tempfile.TemporaryDirectory(prefix="rest-lit-deploy.") as folder:
-            subprocess.run([os.path.join(ROOT, "packaging/manifests"), "rest-lit:0.1.0", "0.1.0", folder], check=True,
+            subprocess.run([os.path.join(ROOT, "packaging/manifests"), "rest-lit:0.2.0", "0.2.0", folder], check=True,
                            env={**os.environ, "KUBECTL": kubectl}, timeout=4 * PATIENCE * SLOW)
             return {name: open(os.path.join(folder, name), "rb").read() for name in sorted(os.listdir(folder))}
     return once(), once()

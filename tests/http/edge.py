@@ -378,12 +378,8 @@ def test_every_route_has_the_common_headers(check):
                 if not check.ok(f"{what}: is answered", reply is not None):
                     continue
                 check.ok(f"{what}: no 5xx", reply.status < 500 or path == "/readyz", reply)
-<<<<<<< HEAD
                 cached = "no-cache" if path == "/llms.txt" else "no-store"
                 for header, value in (("x-content-type-options", "nosniff"), ("cache-control", cached),
-=======
-                for header, value in (("x-content-type-options", "nosniff"), ("cache-control", "no-cache" if path == "/llms.txt" else "no-store"),
->>>>>>> api6/api6
                                       ("referrer-policy", "no-referrer"),
                                       ("access-control-allow-origin", "*")):
                     check.equal(f"{what}: {header}", reply.headers.get(header), value)

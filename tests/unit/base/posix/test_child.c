@@ -19,8 +19,7 @@ static const char *install_with(const char *tool, struct arena *a)
 
 static void set_path(const char *path)
 {
-	assert_int_equal(setenv("PATH", path, 1),
-	                 0); /* NOLINT(concurrency-mt-unsafe): one thread */
+	assert_int_equal(setenv("PATH", path, 1), 0); /* NOLINT(concurrency-mt-unsafe) */
 }
 
 TEST(test_program_install_is_the_command_of_the_distribution)

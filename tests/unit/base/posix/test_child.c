@@ -17,20 +17,23 @@ static const char *install_with(const char *tool, struct arena *a)
 	return line;
 }
 
+static void set_path(const char *path)
+{
+	assert_int_equal(setenv("PATH", path, 1), 0); /* NOLINT(concurrency-mt-unsafe) */
+}
+
 TEST(test_program_install_is_the_command_of_the_distribution)
 {
 	ARENA_AUTO a = { 0 };
-	/* NOLINTBEGIN(concurrency-mt-unsafe): one thread */
-	const char *before = arena_dup(&a, span_of(getenv("PATH")));
-	assert_int_equal(setenv("PATH", unit_path(""), 1), 0);
-	/* NOLINTEND(concurrency-mt-unsafe) */
+	const char *now = getenv("PATH"); /* NOLINT(concurrency-mt-unsafe) */
+	const char *before = arena_dup(&a, span_of(now ? now : ""));
+	set_path(unit_path(""));
 	assert_string_equal(install_with("apt-get", &a),
 	                    "apt-get install -y skopeo umoci (as root)");
 	assert_string_equal(install_with("dnf", &a), "dnf install -y skopeo umoci (as root)");
 	assert_string_equal(install_with("zypper", &a), "zypper install -y skopeo umoci (as root)");
 	assert_string_equal(install_with("pacman", &a), "install the packages skopeo umoci");
-	/* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
-	assert_int_equal(setenv("PATH", before, 1), 0);
+	set_path(before);
 }
 
 TEST_GROUP(NULL, NULL)

@@ -481,6 +481,7 @@ endef
 $(foreach s,$(ALL_SUITES),$(eval $(call SUITE,$(s))))
 needs-pages: $(NEEDS_pages)
 needs-fuzz: $(NEEDS_fuzz)
+needs-portable: all
 bare/bookworm bare/trixie debian/bookworm debian/trixie:
 	tests/tools/suites $@
 
@@ -621,6 +622,6 @@ repository: $(filter deb,$(MAKECMDGOALS))
 clean:
 	rm -rf build
 
-.PHONY: help demo check check-asan check-long released slice golden-update differential-update screenshots bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz fmt fuzz cov bench bench-long bench-machine pages image runtime-image manifests install dist deb repository portable wheel clean
+.PHONY: help demo check check-asan check-long released slice golden-update differential-update screenshots bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz needs-portable fmt fuzz cov bench bench-long bench-machine pages image runtime-image manifests install dist deb repository portable wheel clean
 
 -include $(shell find $(B) -path $(B)/kit -prune -o -path $(B)/old -prune -o -path $(B)/portable -prune -o -type f -name '*.d' -print 2>/dev/null)

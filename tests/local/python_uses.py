@@ -74,6 +74,7 @@ def main(server):
     for call in (client.show, client.wait, client.stop, lambda j: next(client.logs(j)), lambda j: client.fetch(j, "none")):
         refused(lambda call=call: call("none"), "NoJobError", 404)
     refused(lambda: client.show("x~../../info"), "NoApiError", 404)
+    refused(lambda: client.show("x~a b"), "NoJobError", 404)
     refused(lambda: client.submit(JOB), "ConflictJobError", 409)
     refused(lambda: client.submit(["true"], name="command"), "", 409)
     refused(lambda: client.jobs(limit=-1), "InvalidParametersError", 400)

@@ -43,7 +43,8 @@ WARN_GCC := -Wlogical-op -Wduplicated-cond -Warith-conversion
 ifdef DEVELOPER
 WARN += -Werror
 endif
-HARDEN := -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection -fcf-protection
+HARDEN := -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection \
+	$(if $(filter arm64,$(MACHINE)),-mbranch-protection=standard,-fcf-protection)
 LINK_HARDEN := -pie -Wl,--as-needed -Wl,-z,relro,-z,now,-z,noexecstack
 
 # The same bytes in every directory.

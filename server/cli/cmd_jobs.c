@@ -305,7 +305,7 @@ static bool compared_differs(struct comparison *s, const char *name)
 	struct span first = compared_value(&s->job[0], name, &s->arena);
 	for (size_t i = 1; i < s->n; i++) {
 		struct span other = compared_value(&s->job[i], name, &s->arena);
-		if (!first.p != !other.p || !span_eq(first, other))
+		if (first.p && other.p ? !span_eq(first, other) : first.p != other.p)
 			return true;
 	}
 	return false;

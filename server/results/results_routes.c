@@ -346,7 +346,9 @@ static struct results_asked *results_ask(struct request *r, enum results_kind ki
 /* The path of a file or directory, with any bytes; "" only if it may be.  false: r is answered. */
 static bool results_path_take(struct request *r, struct span path, char out[static TAR_PATH + 1])
 {
-	bool good = path.n <= TAR_PATH && !memchr(path.p ?: "", '\0', path.n);
+	if (!path.p)
+		path = SPAN("");
+	bool good = path.n <= TAR_PATH && !memchr(path.p, '\0', path.n);
 	if (good && path.n) {
 		memcpy(out, path.p, path.n);
 		out[path.n] = '\0';

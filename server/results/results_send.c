@@ -188,7 +188,7 @@ struct results_row {
 /* The first rows behind a path, in the order of their bytes. */
 struct results_rows {
 	struct results_slot *place;
-	struct results_row v[RESULTS_PAGE];
+	struct results_row v[RESULTS_PAGE + 1]; /* one more while a row is inserted */
 	size_t n, bytes;
 	bool more; /* there are others behind them */
 };
@@ -235,19 +235,12 @@ static bool rows_found(void *arg, const struct results_found *x)
 		else
 			high = middle;
 	}
-	if (all->n == (size_t)all->place->limit) {
-		if (low == all->n)
-			all->more = true;
-		if (low == all->n)
-			return true;
-		rows_drop_last(all);
-	}
 	memmove(&all->v[low + 1], &all->v[low], (all->n - low) * sizeof(row));
 	row.path = xstrdup(x->path);
 	all->v[low] = row;
 	all->n++;
 	all->bytes += n;
-	while (all->bytes > ROW_BYTES && all->n > 1)
+	while (all->n > (size_t)all->place->limit || (all->bytes > ROW_BYTES && all->n > 1))
 		rows_drop_last(all);
 	return true;
 }

@@ -307,6 +307,7 @@ static void op_free(struct rules_op *op)
 void op_drop(struct rules_op *op)
 {
 	struct rules_job *job = op->job;
+	assert(job); /* a sent one that is dropped is in no list */
 	TAILQ_REMOVE(&job->ops, op, next);
 	if (--job->n_ops == 0)
 		counter_subtract(&job->r->set.counts->frozen);

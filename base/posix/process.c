@@ -3,26 +3,33 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/posix/fd.h"
 
-int64_t process_field(pid_t pid, int field)
+bool process_stat(const char *root, pid_t pid, int64_t field[static STAT_FIELDS])
 {
-	char path[64];
-	char text[4096];
-	(void)snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+	char path[512];
+	char text[4096] NOT_ZEROED;
+	(void)snprintf(path, sizeof(path), "%s/proc/%ld/stat", root, (long)pid);
 	/* The name, in brackets, can contain anything; the state follows. */
-	const char *end =
-	    fd_read_at(AT_FDCWD, path, text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
-	struct span rest = end ? span_trim(span_of(end + 1)) : SPAN("");
-	struct span part = span_next(&rest, ' ');
-	int64_t value = -1;
-	bool ended = span_is(part, "Z") || span_is(part, "X");
-	for (int i = 3; i < field; i++)
-		part = span_next(&rest, ' ');
-	return ended || parse_i64(part, INT64_MIN, INT64_MAX, &value) ? -1 : value;
+	char *p = fd_read_at(AT_FDCWD, path, text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
+	if (!p || strlen(p) < 4)
+		return false;
+	field[STAT_STATE] = (unsigned char)p[2];
+	p += 3;
+	for (int i = STAT_STATE + 1; i < STAT_FIELDS; i++)
+		field[i] = strtoll(p, &p, 10);
+	return *p == ' ';
+}
+
+int64_t process_field(pid_t pid, enum process_number field)
+{
+	int64_t v[STAT_FIELDS];
+	bool lives = process_stat("", pid, v) && v[STAT_STATE] != 'Z' && v[STAT_STATE] != 'X';
+	return lives ? v[field] : -1;
 }
 
 void process_boot(char out[static PROCESS_BOOT_MAX])
@@ -33,9 +40,8 @@ void process_boot(char out[static PROCESS_BOOT_MAX])
 
 void process_identity(pid_t pid, char out[static PROCESS_IDENTITY_MAX])
 {
-	enum { START = 22 };
 	char boot[PROCESS_BOOT_MAX];
-	int64_t start = process_field(pid, START);
+	int64_t start = process_field(pid, STAT_START);
 	process_boot(boot);
 	out[0] = '\0';
 	if (start >= 0 && boot[0])

@@ -8,9 +8,22 @@
 
 #include "base/str.h"
 
-/* A number of /proc/PID/stat, counted as in proc(5) from 4 (the parent) on; -1 if the process has
- * ended, also if it has not been reaped. */
-int64_t process_field(pid_t pid, int field);
+/* Numbers of /proc/PID/stat, counted as in proc(5); the state is a letter. */
+enum process_number {
+	STAT_STATE = 3,
+	STAT_PARENT = 4,
+	STAT_UTIME = 14, /* ticks of itself, then of the children that it has waited for */
+	STAT_STIME,
+	STAT_CUTIME,
+	STAT_CSTIME,
+	STAT_START = 22,
+	STAT_RSS = 24, /* pages */
+	STAT_FIELDS,
+};
+/* Reads them; root: above /proc.  false: there is no such process. */
+bool process_stat(const char *root, pid_t pid, int64_t field[static STAT_FIELDS]);
+/* One of them; -1 if the process has ended, also if it has not been reaped. */
+int64_t process_field(pid_t pid, enum process_number field);
 
 /* Sends SIGKILL to all processes that `mine` takes; returns how many these are. */
 int process_kill_all(bool (*mine)(pid_t pid, void *arg), void *arg);

@@ -61,6 +61,9 @@ static void nvidia_read_uuid(const char *path, struct inventory *out)
 		struct gpu *g = &out->gpus[i];
 		if (nvidia_minor(g->node) == minor && !g->uuid && !strchr(g->name, ':'))
 			g->uuid = arena_dup(&out->arena, uuid);
+		for (size_t k = 0; k < g->own_n && !g->board; k++)
+			if (nvidia_minor(g->files[k].source) == minor)
+				g->board = arena_dup(&out->arena, uuid);
 	}
 }
 

@@ -28,10 +28,11 @@ struct sandbox_mount {
 };
 
 struct gpu {
-	const char *name; /* "nvidia.com/gpu=0", or the path of its node */
-	const char *uuid; /* "GPU-...", NULL if unknown */
-	unsigned index;   /* as the driver numbers them, or in the order of the pattern */
-	const char *node; /* the path whose lock is taken */
+	const char *name;  /* "nvidia.com/gpu=0", or the path of its node */
+	const char *uuid;  /* "GPU-...", "MIG-...", NULL if unknown */
+	const char *board; /* UUID of the GPU that it is, or is a part of; NULL if unknown */
+	unsigned index;    /* as the driver numbers them, or in the order of the pattern */
+	const char *node;  /* the path whose lock is taken */
 	/* The files that a task with this GPU must see: its own, and those that all of its kind
 	 * need. */
 	const struct sandbox_mount *files;

@@ -25,13 +25,13 @@ enum {
 	LOCK_WAIT_MS = 20,
 	LOG_COPIED = 512, /* pages of the log after which it is copied */
 	ID_AT = 68,       /* of application_id in page 1 */
-	SCHEMA_VERSION = 1,
+	SCHEMA_VERSION = 2,
 	DAMAGED_TEXT = 1 << 20, /* bytes of sentences; no more are told */
 };
 
 /* A Framework always has a row in `status`: the engine writes that, and not the large body.  Its
  * uid shows whose it is, if an id is damaged.  Rows below 0 have the versions and uids of the last
- * removals.
+ * removals.  For `attempt` see attempts.h: attempt_time has all that a report reads.
  * Tables come before indexes, as in a backup: so page 1 of all databases is the same but for
  * counts. */
 static const char SCHEMA[] =
@@ -43,12 +43,21 @@ static const char SCHEMA[] =
     "owner TEXT REFERENCES object(uid) ON DELETE CASCADE, body TEXT NOT NULL);"
     "CREATE TABLE status(id INTEGER PRIMARY KEY, uid TEXT NOT NULL, "
     "version INTEGER NOT NULL, text TEXT);"
+    "CREATE TABLE attempt(id INTEGER PRIMARY KEY, uid TEXT, framework TEXT, job TEXT, user TEXT, "
+    "cluster TEXT, role TEXT, task INTEGER, attempt INTEGER, retry INTEGER, gpus INTEGER, "
+    "cpus INTEGER, memory INTEGER, bound_ms INTEGER, held_ms INTEGER, ended INTEGER, "
+    "exit INTEGER, cpu_ms INTEGER, idle_ms INTEGER, energy_j INTEGER, figures TEXT, curves BLOB);"
     "CREATE UNIQUE INDEX object_name ON object(kind, namespace, name);"
     "CREATE UNIQUE INDEX object_uid ON object(uid);"
     "CREATE INDEX object_owner ON object(owner) WHERE owner IS NOT NULL;"
+    "CREATE UNIQUE INDEX attempt_uid ON attempt(uid);"
+    "CREATE INDEX attempt_job ON attempt(framework, role, task, attempt, retry);"
+    "CREATE INDEX attempt_time ON attempt(bound_ms, held_ms, user, cluster, gpus, idle_ms, cpu_ms, "
+    "energy_j, ended, exit);"
     "CREATE TRIGGER object_gone AFTER DELETE ON object BEGIN "
     "DELETE FROM status WHERE id = old.id; END;"
-    "PRAGMA user_version = 1;"
+    "CREATE TRIGGER attempt_gone AFTER DELETE ON object WHEN old.owner IS NULL BEGIN "
+    "UPDATE attempt SET curves = NULL WHERE framework = old.uid; END;" DB_SET_NUMBER ";"
     "COMMIT";
 
 /* ---- statements -------------------------------------------------------------------- */
@@ -159,6 +168,23 @@ int db_commit(struct database *d)
 	return db_synced(d, code);
 }
 
+int db_write(struct database *d, int (*step)(struct database *d, void *arg), void *arg)
+{
+	int code = d->fault ?: db_mark_log(d) ?: db_run(d, "SAVEPOINT step", "");
+	if (code)
+		return code;
+	code = step(d, arg);
+	if (code && !sqlite3_get_autocommit(d->db) &&
+	    db_run(d, "ROLLBACK TO step", "")) /* nothing may stay half done */
+		(void)db_run(d, "ROLLBACK", "");
+	/* If the transaction is given up, the commit fails, and with it all of them. */
+	if (sqlite3_get_autocommit(d->db))
+		d->fault = sqlite3_extended_errcode(d->db) ?: SQLITE_IOERR;
+	else
+		(void)db_run(d, "RELEASE step", "");
+	return code;
+}
+
 /* The size of the log after each commit; without this, SQLite would copy it in a commit. */
 static int db_committed(void *arg, sqlite3 *db, const char *name, int pages)
 {
@@ -231,8 +257,8 @@ static bool db_log_ok(const struct database *d, int file, uint32_t id)
 }
 
 /* Opens the file and looks at its numbers.  SQLITE_CANTOPEN: errno; SQLITE_SCHEMA: it is newer;
- * SQLITE_PROTOCOL: the log is of another database. */
-static int db_look(struct database *d)
+ * SQLITE_PROTOCOL: the log is of another database.  *older: it is of the version before. */
+static int db_look(struct database *d, bool *older)
 {
 	int64_t id = 0;
 	int64_t version = 0;
@@ -244,14 +270,19 @@ static int db_look(struct database *d)
 	if (code == 0 && !db_log_ok(d, fd, (uint32_t)id))
 		return SQLITE_PROTOCOL;
 	code = code ?: db_ask(d, "PRAGMA user_version", &version);
-	if (code || version == SCHEMA_VERSION)
+	if (code)
 		return code;
-	/* With the tables of this version, another number is damage. */
+	/* With the tables of this version, or of the one before, another number is damage. */
 	STMT_AUTO *s = db_bind(d,
-	                       "SELECT min(instr(?1, sql)) > 0 FROM sqlite_schema "
-	                       "WHERE sql IS NOT NULL",
+	                       "SELECT min(instr(?1, sql)) > 0, max(name = 'attempt') "
+	                       "FROM sqlite_schema WHERE sql IS NOT NULL",
 	                       "t", span_of(SCHEMA));
-	bool ours = s && sqlite3_step(s) == SQLITE_ROW && sqlite3_column_int(s, 0) > 0;
+	bool read = s && sqlite3_step(s) == SQLITE_ROW; /* else the check of all of it says why */
+	bool ours = read && sqlite3_column_int(s, 0) > 0;
+	bool lacks = read && sqlite3_column_int(s, 1) == 0;
+	*older = version == SCHEMA_VERSION - 1 && ours && lacks;
+	if (*older || (version == SCHEMA_VERSION && !lacks))
+		return 0;
 	return version > SCHEMA_VERSION && !ours ? SQLITE_SCHEMA : SQLITE_CORRUPT;
 }
 
@@ -264,12 +295,14 @@ static int db_set_journal(struct database *d)
 	                    NULL, NULL, NULL);
 }
 
-/* Connects to the database and checks all of it; it changes nothing before.  As db_look. */
+/* Connects to the database and checks all of it; it changes nothing before.  As db_look;
+ * SQLITE_NOTICE: it is of the version before. */
 static int db_load(struct database *d)
 {
 	int64_t good = 0;
 	int pages = 0;
-	int code = db_look(d);
+	bool older = false;
+	int code = db_look(d, &older);
 	code =
 	    code ?: db_ask(d, "SELECT integrity_check = 'ok' FROM pragma_integrity_check", &good);
 	if (code || !good)
@@ -285,7 +318,8 @@ static int db_load(struct database *d)
 	 * On a full disk it stays in the log. */
 	code = code ?: db_empty_log(d);
 	(void)sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
-	return (code & 0xff) == SQLITE_FULL ? 0 : code;
+	code = (code & 0xff) == SQLITE_FULL ? 0 : code;
+	return code ?: older ? SQLITE_NOTICE : 0;
 }
 
 void db_remove_parts(const struct database *d)
@@ -312,10 +346,35 @@ static int db_refuse(const struct database *d, const char *fault, int code, stru
 	               code == SQLITE_CANTOPEN ? strerrordesc_np(errno) : sqlite3_errstr(code));
 }
 
+/* Copies a database of the version before into a new one, which takes its name; so page 1 is as in
+ * all others.  After a kill it is the one or the other. */
+static int db_take_over(struct database *d)
+{
+	static const char COPY[] = "BEGIN; INSERT INTO object SELECT * FROM old.object; "
+				   "INSERT INTO status SELECT * FROM old.status; COMMIT";
+	struct database new = { .root = d->root, .path = d->path };
+	FREE_AUTO char *file = xasprintf("%s/" DB_FILE, d->path);
+	int code = db_empty_log(d); /* it is of the old one */
+	db_disconnect(d);
+	code = code ?: db_make(&new) ?: db_run(&new, "ATTACH ?1 AS old", "t", span_of(file));
+	code = code ?: sqlite3_exec(new.db, COPY, NULL, NULL, NULL) ?: db_empty_log(&new);
+	db_disconnect(&new);
+	if (code == 0 && (renameat(d->root, DB_NEW, d->root, DB_FILE) != 0 || fsync(d->root) != 0))
+		code = SQLITE_CANTOPEN;
+	int cause = errno;
+	db_remove_parts(d);
+	errno = cause;
+	return code;
+}
+
 /* Loads the database, or rescues what can be read of it.  0, -1 and *e, or SQLITE_... */
 static int db_begin_with(struct database *d, struct err *e)
 {
 	int code = db_load(d);
+	if (code == SQLITE_NOTICE && (code = db_take_over(d)) != 0)
+		return db_refuse(d, "is of an older version, and cannot be copied", code, e);
+	if (code == 0 && !d->db)
+		code = db_load(d);
 	if (code == SQLITE_SCHEMA || code == SQLITE_PROTOCOL)
 		return err_set(
 		    e, UNKNOWN_ERROR,
@@ -359,6 +418,8 @@ int db_open(struct database *d, const char *dir, struct err *e)
 	    "IN (SELECT uid FROM object)";
 	code = code ?: sqlite3_exec(d->db, ORPHANS, NULL, NULL, NULL);
 	code = code ?: damage_rows(d, e);
+	if (code == 0)
+		attempts_check(d);
 	code = code ?: damage_files(d);
 	if (code == 0)
 		(void)db_empty_log(d); /* on a full disk it stays */

@@ -49,7 +49,10 @@ static void group_do(struct local *l, struct mail *first, const struct mail *end
 {
 	for (struct mail *m = first; m != end; m = m->next) {
 		struct local_task *t = (struct local_task *)m;
-		request_do(&l->db, t, failed);
+		if (t->step)
+			t->answer.status = failed ?: db_write(&l->db, t->step, t->step_arg);
+		else
+			request_do(&l->db, t, failed);
 	}
 }
 
@@ -220,6 +223,24 @@ void local_request_states(struct local *l, const struct local_state *s, size_t n
 		t[i] = (struct local_task){ .r = &r[i], .state = &s[i] };
 	}
 	local_wait(l, t, n, out);
+}
+
+int local_call(struct local *l, bool writes, int (*step)(struct database *d, void *arg), void *arg,
+               struct err *e)
+{
+	static const struct store_request NONE = { 0 };
+	struct local_answer out = { 0 };
+	struct database own = { .path = l->db.path };
+	if (writes) {
+		local_wait(l, &(struct local_task){ .r = &NONE, .step = step, .step_arg = arg }, 1,
+		           &out);
+	} else {
+		out.status = db_connect(&own, DB_FILE) ?: step(&own, arg);
+		db_disconnect(&own);
+	}
+	return out.status == 0 ? 0
+	                       : err_set(e, UNAVAILABLE, "%s/%s: %s", l->db.path, DB_FILE,
+	                                 sqlite3_errstr(out.status));
 }
 
 /* ---- backups ------------------------------------------------------------------------- */

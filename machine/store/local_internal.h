@@ -25,6 +25,9 @@ enum { REMOVALS = 1 << 14 };
 
 /* ---- database.c: SQLite ---- */
 
+/* Changes nothing in a database of this version. */
+#define DB_SET_NUMBER "PRAGMA user_version = 2"
+
 struct database {
 	sqlite3 *db;
 	char *path;       /* of the directory, without links */
@@ -38,6 +41,8 @@ struct database {
 	uint32_t log_id;    /* in page 1 of the file, see db_mark_log */
 	struct str damaged; /* sentences, each ends with a newline */
 	sem_t copy;         /* the log is to be copied into the file */
+	int64_t pruned_ms;  /* clock_ms() when old rows of `attempt` were looked for */
+	size_t unpruned;    /* rows that were stored since */
 };
 
 /* Opens or makes the directory, locks it, opens or makes the database.  -1 and *e (500) if the
@@ -78,6 +83,9 @@ int db_mark_log(struct database *d);
 /* Ends it.  0 or SQLITE_...; after SQLITE_IOERR_FSYNC it may have been stored, and `unsure` is set.
  */
 int db_commit(struct database *d);
+/* Calls a step that writes, with all its effects, or none unless it returns 0.  Returns what it
+ * returns, or SQLITE_... if it is not called. */
+int db_write(struct database *d, int (*step)(struct database *d, void *arg), void *arg);
 /* Copies the log into the database, as far as the mode says; SQLITE_... */
 int db_copy_log(struct database *d, sqlite3 *with, int mode);
 int db_empty_log(struct database *d);
@@ -122,6 +130,13 @@ bool row_ok(const struct object_row *r);
 /* Splits a whole object, with its version; borrowed from *s.  false: it cannot be stored. */
 bool row_split(struct database *d, struct span object, struct object_row *r, sqlite3_stmt **s);
 
+/* ---- local.c ---- */
+
+/* Has the worker do db_write in a commit of its group; or, if the step only reads, calls it with a
+ * connection of its own, so that commits go on.  -1 and *e: 503. */
+int local_call(struct local *l, bool writes, int (*step)(struct database *d, void *arg), void *arg,
+               struct err *e);
+
 /* ---- requests.c ---- */
 
 /* A request on its way to the worker and back. */
@@ -129,6 +144,9 @@ struct local_task {
 	struct mail mail; /* first */
 	const struct store_request *r;
 	const struct local_state *state; /* or NULL */
+	int (*step)(struct database *d,
+	            void *step_arg); /* instead of r; the answer has the status */
+	void *step_arg;
 	struct local_answer answer;
 	sem_t *done;        /* its thread waits for that; NULL: it is of a store */
 	struct mailbox *to; /* of the store */
@@ -139,6 +157,13 @@ struct local_task {
  * committed.  failed: SQLITE_..., the reason of a failed commit, after which requests that only
  * read are done again; 0. */
 void request_do(struct database *d, struct local_task *t, int failed);
+
+/* ---- attempts.c ---- */
+
+/* At a start: drops rows that cannot be read back, and some that are too old. */
+void attempts_check(struct database *d);
+/* Copies the rows that can be read to another database.  0, or SQLITE_... of that. */
+int attempts_rescue(struct database *old, struct database *new);
 
 /* ---- aside.c ---- */
 

@@ -173,6 +173,7 @@ static int damage_copy_all(struct database *d, int64_t *objects)
 		db_begin(&new);
 	for (size_t i = 0; i < ARRAY_SIZE(SOURCES) && code == 0; i++)
 		code = damage_copy(&old, &new, SOURCES[i]);
+	code = code ?: attempts_rescue(&old, &new);
 	code = code ?: db_commit(&new);
 	code = code ?: db_ask(&new, "SELECT count(*) FROM object", objects);
 	code = code ?: db_empty_log(&new);

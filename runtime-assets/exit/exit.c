@@ -8,10 +8,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/pod/nvidia_smi.h"
 #include "base/posix/child.h"
 #include "runtime-assets/common/cmdline.h"
 #include "runtime-assets/common/files.h"
@@ -85,10 +85,6 @@ bool ecc_errors_in(struct span xml)
 
 /* ---- GPU errors: running nvidia-smi ---------------------------------------------------------- */
 
-/* Not PATH, which the image sets. */
-static const char *const PLACES[] = { "/usr/bin", "/usr/local/nvidia/bin", "/usr/local/bin", "/bin",
-	                              "/usr/sbin" };
-
 /* Reads until the end, the time limit or OUTPUT_MAX; true at the end. */
 static bool ecc_read(int fd, int64_t until_ms, struct str *out)
 {
@@ -117,33 +113,32 @@ static bool ecc_wait(pid_t pid, int64_t until_ms, int *status)
 	}
 }
 
+pid_t nvidia_smi_spawn(const char *root, const char **argv, int out, struct arena *a)
+{
+	const char *libraries = getenv("LD_LIBRARY_PATH"); /* some images have the driver's there */
+	const char *const env[] = {
+		arena_printf(a,
+		             "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+		libraries ? arena_printf(a, "LD_LIBRARY_PATH=%s", libraries) : NULL, NULL
+	};
+	const struct child_command program = {
+		.argv = argv, .env = env, .out = out, .err = STREAM_NONE, .group = CHILD_APART
+	};
+	argv[0] = nvidia_smi_find(root, a);
+	return argv[0] ? child_spawn(&program) : -1;
+}
+
 bool ecc_errors(const char *root, int64_t deadline_ms)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO xml = STR_INIT(OUTPUT_MAX);
 	int64_t until_ms = clock_ms() + WAIT_MS;
-	const char *path = NULL;
-	for (size_t i = 0; !path && i < ARRAY_SIZE(PLACES); i++) {
-		const char *there = arena_printf(&a, "%s%s/nvidia-smi", root, PLACES[i]);
-		struct stat st;
-		if (stat(there, &st) == 0 && S_ISREG(st.st_mode) && access(there, X_OK) == 0)
-			path = there;
-	}
+	const char *argv[] = { NULL, "-q", "-x", NULL };
 	int ends[2];
-	if (!path || pipe2(ends, O_CLOEXEC) != 0)
+	if (pipe2(ends, O_CLOEXEC) != 0)
 		return false;
 	FD_AUTO in = ends[0];
-	const char *libraries = getenv("LD_LIBRARY_PATH"); /* some images have the driver's there */
-	const char *const argv[] = { path, "-q", "-x", NULL };
-	const char *const env[] = {
-		arena_printf(&a,
-		             "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
-		libraries ? arena_printf(&a, "LD_LIBRARY_PATH=%s", libraries) : NULL, NULL
-	};
-	const struct child_command program = {
-		.argv = argv, .env = env, .out = ends[1], .err = STREAM_NONE, .group = CHILD_APART
-	};
-	pid_t pid = child_spawn(&program);
+	pid_t pid = nvidia_smi_spawn(root, argv, ends[1], &a);
 	close(ends[1]);
 	if (pid < 0)
 		return false;

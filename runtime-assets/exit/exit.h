@@ -7,7 +7,9 @@
  * Thread: main
  */
 #include <stdint.h>
+#include <sys/types.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
 
@@ -48,3 +50,7 @@ int exit_report(const char *path, struct span message, struct err *e);
 /* Takes space for the message before the job can fill the disk, if the file exists and its file
  * system can. */
 void exit_reserve(const char *path);
+
+/* Starts nvidia-smi of the machine, below `root`, in a process group of its own; argv[0] becomes
+ * its path, in the arena.  The pid; -1: it is not there. */
+pid_t nvidia_smi_spawn(const char *root, const char **argv, int out, struct arena *a);

@@ -1,4 +1,4 @@
-/* `pai-runtime run`: the phases; memory and environment of the task. */
+/* `pai-runtime run`: the phases, and the environment of the task. */
 #include "runtime-assets/run/run_internal.h"
 
 #include <errno.h>
@@ -15,139 +15,6 @@
 #include "runtime-assets/common/cmdline.h"
 #include "runtime-assets/exit/exit.h"
 #include "runtime-assets/net/http.h"
-
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-enum {
-	CGROUP_FILE_MAX = 64 << 10,
-	MIB = 1 << 20,
-	NEAR_LIMIT = 2 * MIB, /* memory that the kernel takes in batches */
-	KILLED = 128 + SIGKILL
-};
-#define MEMORY_UNLIMITED (INT64_C(1) << 60) /* version 1 has larger numbers for this */
-
-/* Memory counters of the container's cgroup (version 1 or 2).  -1: not known, or no limit. */
-struct memory_use {
-	int64_t kills;       /* processes killed so far */
-	int64_t hits;        /* number of times that this cgroup's own limit was reached */
-	int64_t limit, peak; /* bytes */
-};
-
-/* A number in a file, at its beginning or behind a key. */
-struct cgroup_number {
-	const char *file, *key;
-};
-
-static const struct cgroup_kind {
-	const char *mount;
-	const char *line; /* in /proc/self/cgroup, before the path */
-	struct cgroup_number kills, hits, limit, peak;
-} CGROUP_KINDS[] = {
-	{ "/sys/fs/cgroup",
-	  "0::",
-	  { "memory.events", "oom_kill " },
-	  { "memory.events", "oom " },
-	  { "memory.max", NULL },
-	  { "memory.peak", NULL } },
-	{ "/sys/fs/cgroup/memory",
-	  ":memory:",
-	  { "memory.oom_control", "oom_kill " },
-	  { "memory.failcnt", NULL },
-	  { "memory.limit_in_bytes", NULL },
-	  { "memory.max_usage_in_bytes", NULL } },
-};
-
-static int64_t cgroup_number(const char *dir, const struct cgroup_number *which, struct arena *a)
-{
-	struct span text =
-	    file_text(path_join(a, dir, which->file), FILE_MOUNTED, CGROUP_FILE_MAX, a);
-	const char *key = which->key ? which->key : "";
-	while (text.n > 0) {
-		struct span line = span_next(&text, '\n');
-		int64_t n;
-		if (span_starts(line, key))
-			return parse_i64(span_from(line, strlen(key)), 0, INT64_MAX, &n) == 0 ? n
-			                                                                      : -1;
-	}
-	return -1;
-}
-
-/* Returns the path of this cgroup, which is usually "/" in a container. */
-static const char *cgroup_path(const struct cgroup_kind *k, const char *root, struct arena *a)
-{
-	struct span text =
-	    file_text(path_join(a, root, "proc/self/cgroup"), FILE_MOUNTED, CGROUP_FILE_MAX, a);
-	while (text.n > 0) {
-		struct span line = span_next(&text, '\n');
-		size_t at = span_find(line, 0, k->line);
-		if (at == SIZE_MAX || (k->line[0] != ':' && at != 0))
-			continue;
-		return arena_dup(a, span_from(line, at + strlen(k->line)));
-	}
-	return "";
-}
-
-static bool memory_use_take(struct memory_use *m, const struct cgroup_kind *k, const char *dir,
-                            struct arena *a)
-{
-	m->kills = cgroup_number(dir, &k->kills, a);
-	m->hits = cgroup_number(dir, &k->hits, a);
-	m->limit = cgroup_number(dir, &k->limit, a);
-	m->peak = cgroup_number(dir, &k->peak, a);
-	if (m->limit >= MEMORY_UNLIMITED)
-		m->limit = -1;
-	return m->kills >= 0 || m->hits >= 0; /* Linux before 4.13 counts no kills */
-}
-
-/* Reads it below `root`.  Never fails. */
-static void memory_use_read(struct memory_use *m, const char *root)
-{
-	ARENA_AUTO a = { 0 };
-	*m = (struct memory_use){ -1, -1, -1, -1 };
-	for (size_t i = 0; i < ARRAY_SIZE(CGROUP_KINDS); i++) {
-		const struct cgroup_kind *k = &CGROUP_KINDS[i];
-		const char *mount = arena_printf(&a, "%s%s", root, k->mount);
-		/* A container sees the whole tree, or its own cgroup as the root. */
-		const char *own = arena_printf(&a, "%s%s", mount, cgroup_path(k, root, &a));
-		if (memory_use_take(m, k, own, &a) || memory_use_take(m, k, mount, &a))
-			return;
-	}
-}
-
-static void memory_use_put(struct str *out, const char *name, int64_t bytes)
-{
-	if (bytes < 0)
-		str_printf(out, "%s not known", name);
-	else if (bytes < MIB)
-		str_printf(out, "%s %lld KiB", name, (long long)bytes / 1024);
-	else
-		str_printf(out, "%s %lld MiB", name, (long long)bytes / MIB);
-}
-
-/* Appends "killed for memory: limit 60 MiB, peak 60 MiB (1 process)" if a process was killed
- * between the two; false if none was.  If the kernel does not count them, a task counts as killed
- * that ended with `code` 137 and its memory at the limit.
- *
- * The limit of a pod is the sum of those of its containers. If there is one container, the kernel
- * finds the pod's limit reached first, and counts nothing for that of the container. */
-static bool memory_use_explain(const struct memory_use *before, const struct memory_use *after,
-                               int code, struct str *out)
-{
-	bool near = after->limit >= 0 && after->peak >= after->limit - NEAR_LIMIT;
-	int64_t kills = after->kills - before->kills;
-	if (before->kills < 0) /* not counted */
-		kills = near && code == KILLED;
-	if (kills <= 0)
-		return false;
-	bool own = near || (after->limit >= 0 && after->hits > before->hits);
-	str_puts(out,
-	         own ? "killed for memory: "
-	             : "killed for memory of the node or pod, not by the container's own limit: ");
-	memory_use_put(out, "limit", after->limit);
-	memory_use_put(out, ", peak", after->peak);
-	str_printf(out, " (%lld process%s)", (long long)kills, kills == 1 ? "" : "es");
-	return true;
-}
 
 /* ---- the environment ------------------------------------------------------------------------- */
 
@@ -288,6 +155,8 @@ struct run_command {
 	bool logs_kept;
 	int64_t grace_ms;
 	struct memory_use memory; /* at the start */
+	bool usage_off;
+	struct pod_usage usage;
 };
 
 static const struct phase_script {
@@ -299,13 +168,15 @@ static const struct phase_script {
   AFTER = { TASK_AFTER, "postcommands.sh", "postcommands", false };
 
 const char RUN_USAGE[] =
-    "usage: pai-runtime run [--root DIR] [--logs-kept] [-- PROGRAM [ARGUMENT...]]\n\n"
+    "usage: pai-runtime run [--root DIR] [--logs-kept] [--usage=off]\n"
+    "                       [-- PROGRAM [ARGUMENT...]]\n\n"
     "Runs precommands.sh, user.sh and postcommands.sh of /usr/local/pai/runtime.d as\n"
     "init wrote them, or PROGRAM instead of user.sh; keeps their logs in\n"
     "/usr/local/pai/logs and, if one fails, the reason in /tmp/pai-termination-log.\n\n"
     "  --root DIR   put DIR before each of these paths\n"
     "  --logs-kept  the output outlives the container: do not upload its end or\n"
-    "               wait for readers\n\n"
+    "               wait for readers\n"
+    "  --usage=off  do not write what the task used; start no nvidia-smi\n\n"
     "PAI_TERM_GRACE_SEC: the pod's grace period in seconds (30).\n";
 
 /* ---- setup ----------------------------------------------------------------------------------- */
@@ -574,7 +445,7 @@ static int run_all(struct run_command *r)
 	r->logs.tail = url && *url && !r->logs_kept ? tail_new() : NULL;
 	ERR_AUTO e = { 0 };
 	r->grace_ms = run_grace_ms(r);
-	r->supervisor = supervise_open(&r->logs, r->out, r->grace_ms, &e);
+	r->supervisor = supervise_open(&r->logs, r->out, &r->usage, r->grace_ms, &e);
 	if (!r->supervisor) {
 		logs_message(&r->logs, "error: %s", err_msg(&e));
 		return 1;
@@ -592,15 +463,22 @@ static int run_all(struct run_command *r)
 	               &r->spec); /* none: an empty one */
 	logs_write_notes(&r->logs);
 	memory_use_read(&r->memory, r->at.root);
+	/* Pods of tasks in a cluster; on one machine the server has these figures. */
+	if (!r->logs_kept && !r->usage_off && getenv("FC_TASKROLE_NAME"))
+		usage_line_begin(&r->usage, r->at.root, r->a);
 	int code = run_phases(r);
 	struct memory_use now;
 	STR_AUTO text = STR_INIT(256);
+	usage_line_end(&r->usage);
 	memory_use_read(&now, r->at.root);
 	if (memory_use_explain(&r->memory, &now, code, &text)) /* matched by exit codes */
 		logs_message(&r->logs, "error: %s", str_c(&text));
 	/* First, because time may run out. */
 	if (code != 0)
 		code = run_explain(r, code);
+	STR_AUTO used = STR_INIT(USAGE_TEXT_MAX);
+	if (pod_usage_put(&r->usage, &now, &used))
+		logs_message(&r->logs, "%s", str_c(&used));
 	logs_summary(&r->logs);
 	int64_t stop_ms = supervise_close(r->supervisor);
 	for (int i = 0; i < 2; i++) {
@@ -621,10 +499,11 @@ static int run_all(struct run_command *r)
 int cmd_run_task(int argc, char **argv)
 {
 	ARENA_AUTO a = { 0 };
-	struct run_command r = { .a = &a, .report = -1 };
+	struct run_command r = { .a = &a, .report = -1, .usage.out = -1 };
 	const char *root = "";
 	const struct arg args[] = { { "--root", &root, NULL },
 		                    { "--logs-kept", NULL, &r.logs_kept },
+		                    { "--usage=off", NULL, &r.usage_off },
 		                    { NULL, NULL, NULL } };
 	int i = args_take(args, 1, argc, argv);
 	if (i + 1 < argc && strcmp(argv[i], "--") == 0)

@@ -1,12 +1,14 @@
 #pragma once
 /*
  * `pai-runtime run`.  run.c has the phases, supervise.c the processes and signals, log_mux.c their
- * output streams, logs.c the log files, upload.c sends the end of the output to the server.
- * Begin with cmd_run_task() at the end of run.c.  One thread; all waiting is in supervise.c.
+ * output streams, logs.c the log files, pod_usage.c what the task uses, upload.c sends the end of
+ * the output to the server. Begin with cmd_run_task() at the end of run.c.  One thread; all waiting
+ * is in supervise.c.
  */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -191,6 +193,63 @@ static inline bool log_mux_is_open(const struct output_mux *s, enum mux_name i)
 	return s->v[i].fd >= 0;
 }
 
+/* ---- pod_usage.c: what the task uses --------------------------------------------------------- */
+
+/* Memory counters of the container's cgroup (version 1 or 2).  -1: not known, or no limit. */
+struct memory_use {
+	int64_t kills;       /* processes killed so far */
+	int64_t hits;        /* number of times that this cgroup's own limit was reached */
+	int64_t limit, peak; /* bytes */
+};
+
+/* Reads it below `root`.  Never fails. */
+void memory_use_read(struct memory_use *m, const char *root);
+/* Appends "killed for memory: limit 60 MiB, peak 60 MiB (1 process)" if a process was killed
+ * between the two; false if none was.  If the kernel does not count them, a task counts as killed
+ * that ended with `code` 137 and its memory at the limit.
+ *
+ * The limit of a pod is the sum of those of its containers. If there is one container, the kernel
+ * finds the pod's limit reached first, and counts nothing for that of the container. */
+bool memory_use_explain(const struct memory_use *before, const struct memory_use *after, int code,
+                        struct str *out);
+
+enum {
+	USAGE_GPUS = 32,      /* of a pod; others are left out */
+	USAGE_LINE_MAX = 256, /* bytes of a line of nvidia-smi; a longer one is left out */
+	USAGE_TEXT_MAX = 4096,
+	USAGE_PERIOD_S = 5,
+	USAGE_SAMPLES_MIN = 12 /* of a GPU: a minute.  A mean of fewer says little */
+};
+
+/* The use of the container, and nvidia-smi as long as it runs.  Begins as { .out = -1 }. */
+struct pod_usage {
+	const char *root; /* NULL: not begun */
+	int64_t begin_ms, end_ms, cpu_us;
+	struct span uuid[USAGE_GPUS];
+	size_t uuids;
+	pid_t smi;     /* nvidia-smi; 0: it does not run, or has been reaped */
+	int out;       /* its output; -1: none */
+	int64_t bytes; /* that were read of it */
+	char line[USAGE_LINE_MAX];
+	size_t line_n;
+	struct pod_gpu {
+		int64_t samples, busy; /* percent: a sum */
+		int64_t memory, total; /* MiB: the greatest; total 0: not known */
+	} gpu[USAGE_GPUS];             /* by the index that nvidia-smi has in this container */
+};
+
+/* Begins to count, and starts nvidia-smi if NVIDIA_VISIBLE_DEVICES has UUIDs of GPUs only (not
+ * `all`, instances of MIG or none).  Its path is in the arena.  Never fails. */
+void usage_line_begin(struct pod_usage *u, const char *root, struct arena *a);
+/* Reads what nvidia-smi has written, once; call it when `out` is readable.  More bytes than its
+ * lines have end it. */
+void pod_usage_take(struct pod_usage *u);
+/* Kills nvidia-smi without waiting for it; supervise.c reaps it. */
+void usage_line_end(struct pod_usage *u);
+/* Appends "used: 3.2 of 4 CPUs, memory at most 11.2 of 16 GiB, GPU 0: 68 % busy (26.5 of 40 GiB)",
+ * without what is not known; false if that is all. */
+bool pod_usage_put(const struct pod_usage *u, const struct memory_use *m, struct str *out);
+
 /* ---- supervise.c: processes ------------------------------------------------------------------ */
 
 /*
@@ -221,10 +280,10 @@ struct task {
 
 struct supervisor;
 
-/* Blocks signals, ignores those of terminals, becomes the reaper of orphans.  `grace_ms`: the pod's
- * grace period.  One per process.  NULL and *e. */
+/* Blocks signals, ignores those of terminals, becomes the reaper of orphans.  `usage`: borrowed.
+ * `grace_ms`: the pod's grace period.  One per process.  NULL and *e. */
 struct supervisor *supervise_open(struct logs *l, struct stdio_writer out[static 2],
-                                  int64_t grace_ms, struct err *e);
+                                  struct pod_usage *usage, int64_t grace_ms, struct err *e);
 struct supervisor_state {
 	char pipe_path[64]; /* RUNTIME_LOG_PIPE: processes of the task open it for writing */
 	bool stopping;      /* SIGTERM has arrived */

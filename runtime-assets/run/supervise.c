@@ -28,6 +28,7 @@ enum {
 enum source {
 	FROM_SIGNALS,
 	FROM_HINTS,
+	FROM_USAGE,
 	FROM_STREAM,
 	TO_OUTLET = FROM_STREAM + MUX_MAX,
 	SOURCES = TO_OUTLET + 2
@@ -38,6 +39,7 @@ enum supervise_stage { MAIN_RUNS, DRAINS, ASKED, FINAL, OVER };
 struct supervisor {
 	struct logs *logs;
 	struct stdio_writer *out; /* two */
+	struct pod_usage *usage;
 	struct output_mux mux;
 	int runtime_in; /* the other end of MUX_RUNTIME */
 	struct supervisor_state state;
@@ -80,6 +82,8 @@ static void supervise_reap(struct supervisor *s)
 		s->childless = pid < 0;
 		if (pid <= 0)
 			return;
+		if (pid == s->usage->smi)
+			s->usage->smi = 0;
 		if (pid != s->main)
 			continue;
 		s->main = 0;
@@ -101,6 +105,7 @@ static void signal_all(struct supervisor *s, int sig)
 static void terminate_all(struct supervisor *s)
 {
 	s->asked = true;
+	usage_line_end(s->usage); /* process 1 waits for all of its children */
 	signal_all(s, SIGTERM);
 	signal_all(s, SIGCONT); /* a stopped process cannot end */
 }
@@ -157,6 +162,7 @@ static void supervise_run_once(struct supervisor *s, int64_t wait_ms)
 		watched[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
 	watched[FROM_SIGNALS].fd = s->signals;
 	watched[FROM_HINTS].fd = mux->hints;
+	watched[FROM_USAGE].fd = s->usage->out;
 	for (int i = 0; i < MUX_MAX; i++) {
 		if (!log_mux_is_paused(mux, i))
 			watched[FROM_STREAM + i].fd = mux->v[i].fd;
@@ -183,6 +189,8 @@ static void supervise_run_once(struct supervisor *s, int64_t wait_ms)
 		log_mux_copy_user(mux);
 	if (mux->v[MUX_RUNTIME].ready)
 		log_mux_copy_runtime(mux);
+	if (watched[FROM_USAGE].revents)
+		pod_usage_take(s->usage);
 	if (watched[FROM_SIGNALS].revents)
 		supervise_take_signals(s);
 	/* A slow reader has unlimited time while the job runs, later only while it accepts
@@ -465,11 +473,12 @@ static int open_runtime_pipe(struct supervisor *s)
 
 /* NOLINTNEXTLINE(readability-function-size): its parameters */
 struct supervisor *supervise_open(struct logs *l, struct stdio_writer out[static 2],
-                                  int64_t grace_ms, struct err *e)
+                                  struct pod_usage *usage, int64_t grace_ms, struct err *e)
 {
 	struct supervisor *s = xcalloc(1, sizeof(*s));
 	s->logs = l;
 	s->out = out;
+	s->usage = usage;
 	s->grace_ms = grace_ms;
 	s->first = getpid() == 1;
 	s->kill_at = s->state.end_at = INT64_MAX;
@@ -522,6 +531,7 @@ int64_t supervise_close(struct supervisor *s)
 	       stdio_writer_waiting(&s->out[1]))
 		supervise_run_once(s, STALL_MS);
 	log_mux_done(&s->mux);
+	supervise_reap(s); /* nvidia-smi */
 	close(s->runtime_in);
 	close(s->null);
 	close(s->signals);

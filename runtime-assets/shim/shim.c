@@ -68,8 +68,7 @@ struct shim {
  * descendants; those that have ended are not reaped yet, and still children. */
 static bool shim_is_child(pid_t pid, void *shim)
 {
-	enum { PARENT = 4 };
-	return process_field(pid, PARENT) == *(pid_t *)shim;
+	return process_field(pid, STAT_PARENT) == *(pid_t *)shim;
 }
 
 static void shim_reap(struct shim *s)

@@ -136,7 +136,7 @@ TEST(test_process_identity_differs_between_processes)
 	process_identity(getpid(), one);
 	process_identity(getpid(), two);
 	assert_string_equal(one, two);
-	assert_int_equal(process_field(getpid(), 4), getppid());
+	assert_int_equal(process_field(getpid(), STAT_PARENT), getppid());
 	pid_t child = fork();
 	if (child == 0)
 		_exit(0);
@@ -145,7 +145,7 @@ TEST(test_process_identity_differs_between_processes)
 	process_identity(child, two); /* not reaped */
 	assert_string_equal(two, "");
 	assert_int_equal(waitpid(child, NULL, 0), child);
-	assert_int_equal(process_field(child, 4), -1);
+	assert_int_equal(process_field(child, STAT_PARENT), -1);
 }
 
 TEST_GROUP(setup, teardown)

@@ -322,7 +322,7 @@ TEST_WITH(test_open_refuses_a_newer_version, setup, teardown)
 	stored("DROP TABLE later");
 	open_store(); /* with the tables of this version its number is damaged */
 	close_store();
-	assert_int_equal(stored("PRAGMA user_version"), 1);
+	assert_int_equal(stored("PRAGMA user_version"), 2);
 	open_store();
 }
 
@@ -516,6 +516,7 @@ static void seen_state(void *arg, const struct local_state *state, int64_t versi
 	seen->version = version;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): a table */
 TEST_WITH(test_put_status_needs_the_uid_of_the_framework, setup, teardown)
 {
 	static const struct local_follower FOLLOWER = { .put = seen_put,
@@ -531,7 +532,8 @@ TEST_WITH(test_put_status_needs_the_uid_of_the_framework, setup, teardown)
 		{ .name = "f",
 		  .uid = made.uid,
 		  .status = SPAN("{\"state\":\"Running\"}"),
-		  .launched = "" },
+		  .launched = "",
+		  .gpu_idle = "5 6 b 7" },
 		{ .name = "f", .uid = "another", .status = SPAN("{}"), .launched = "" },
 		{ .name = "g", .uid = made.uid, .status = SPAN("{}"), .launched = "" },
 		{ .name = "f", .uid = made.uid, .status = span_of(large), .launched = "boot 16" },
@@ -539,10 +541,15 @@ TEST_WITH(test_put_status_needs_the_uid_of_the_framework, setup, teardown)
 		  .uid = made.uid,
 		  .status = SPAN("{\"state\":\"Done\"}"),
 		  .launched = "boot 17" },
+		{ .name = "f",
+		  .uid = "another",
+		  .status = SPAN("{}"),
+		  .launched = "",
+		  .gpu_idle = "8" },
 	};
-	static const enum store_outcome IS[ARRAY_SIZE(ROWS)] = { STORE_OK, STORE_NOT_FOUND,
+	static const enum store_outcome IS[ARRAY_SIZE(ROWS)] = { STORE_OK,        STORE_NOT_FOUND,
 		                                                 STORE_NOT_FOUND, STORE_REFUSED,
-		                                                 STORE_OK };
+		                                                 STORE_OK,        STORE_NOT_FOUND };
 	struct local_answer s[ARRAY_SIZE(ROWS)];
 	local_request_states(local, ROWS, ARRAY_SIZE(ROWS), s);
 	assert_int_equal(s[0].before, 1);
@@ -561,6 +568,19 @@ TEST_WITH(test_put_status_needs_the_uid_of_the_framework, setup, teardown)
 	struct kept k = patch("{\"metadata\":{\"labels\":{\"a\":\"b\"}}}");
 	assert_int_equal(strtoll(k.version, NULL, 10), last + 1);
 	assert_non_null(strstr(k.body, "\"status\":{\"state\":\"Done\"}"));
+	assert_non_null(strstr(k.body, "\"rest-lit/launched\":\"boot 17\""));
+	/* It stays until it is removed, and only it is. */
+	assert_non_null(strstr(k.body, "\"rest-lit/gpu-idle\":\"5 6 b 7\""));
+	const struct local_state none = { .name = "f",
+		                          .uid = made.uid,
+		                          .status = SPAN("{\"state\":\"Done\"}"),
+		                          .launched = "",
+		                          .gpu_idle = "" };
+	local_request_states(local, &none, 1, s);
+	assert_int_equal(s[0].outcome, STORE_OK);
+	local_answer_done(&s[0]);
+	k = patch("{\"metadata\":{\"labels\":{\"a\":\"c\"}}}");
+	assert_null(strstr(k.body, "gpu-idle"));
 	assert_non_null(strstr(k.body, "\"rest-lit/launched\":\"boot 17\""));
 }
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,10 +18,11 @@ bool process_stat(const char *root, pid_t pid, int64_t field[static STAT_FIELDS]
 	if (!p || strlen(p) < 4)
 		return false;
 	field[STAT_STATE] = (unsigned char)p[2];
-	p += 3;
-	for (int i = STAT_STATE + 1; i < STAT_FIELDS; i++)
-		field[i] = strtoll(p, &p, 10);
-	return *p == ' ';
+	struct span rest = span_of(p + 4);
+	bool good = true;
+	for (int i = STAT_STATE + 1; i < STAT_FIELDS && good; i++)
+		good = parse_i64(span_next(&rest, ' '), INT64_MIN, INT64_MAX, &field[i]) == 0;
+	return good;
 }
 
 int64_t process_field(pid_t pid, enum process_number field)

@@ -314,7 +314,7 @@ struct job_entry_reader {
 	struct span texts[TEXTS];
 	/* JSON; p is NULL if absent. */
 	struct span deleted, creating, gpus, tags, priority, config, submission, key, duration,
-	    launched, archive;
+	    launched, archive, idle, keep, told;
 	struct span sent, roles;
 	struct span doc,
 	    status; /* of the entry, as they are kept; before, the text of the status */
@@ -339,6 +339,9 @@ static const struct scan_field ANNOTATIONS[] = {
 	{ "rest-lit/idempotency", SCAN_TO_RAW, AT(key), NULL },
 	{ "rest-lit/max-duration-sec", SCAN_TO_RAW, AT(duration), NULL },
 	{ "rest-lit/launched", SCAN_TO_RAW, AT(launched), NULL },
+	{ "rest-lit/gpu-idle", SCAN_TO_RAW, AT(idle), NULL },
+	{ "rest-lit/gpu-keep", SCAN_TO_RAW, AT(keep), NULL },
+	{ "rest-lit/webhook-idle", SCAN_TO_RAW, AT(told), NULL },
 	{ "rest-lit/webhook", SCAN_TO_TEXT, AT(texts[WEBHOOK]), NULL },
 	{ "rest-lit/webhook-sent", SCAN_TO_RAW, AT(sent), NULL },
 	{ 0 },
@@ -386,11 +389,36 @@ uint64_t job_entry_key(struct span annotation)
 	return job_entry_hex_number(annotation, 16, &key) ? key : 0;
 }
 
+int64_t job_idle_read(struct span annotation, int64_t *warned_ms, int64_t *boot_ms)
+{
+	char boot[PROCESS_BOOT_MAX];
+	int64_t now_ms = clock_boot_ms();
+	int64_t since_ms;
+	if (parse_i64(span_next(&annotation, ' '), 1, INT64_MAX / 2, &since_ms) < 0 ||
+	    parse_i64(span_next(&annotation, ' '), 1, INT64_MAX / 2, warned_ms) < 0)
+		return JOB_ENTRY_NONE;
+	process_boot(boot);
+	if (!span_is(span_next(&annotation, ' '), boot) ||
+	    parse_i64(annotation, 0, now_ms, boot_ms) < 0)
+		*boot_ms = now_ms;
+	return since_ms;
+}
+
+int64_t job_keep_read(struct span annotation, int64_t *hours)
+{
+	int64_t until_ms;
+	bool valid = parse_i64(span_next(&annotation, ' '), 1, INT64_MAX / 2, &until_ms) == 0 &&
+	             parse_i64(span_next(&annotation, ' '), 1, INT32_MAX, hours) == 0;
+	*hours = valid ? *hours : 0;
+	return valid ? until_ms : 0;
+}
+
 static void read_metadata(struct job_entry_reader *r, struct span metadata)
 {
 	char boot[PROCESS_BOOT_MAX];
 	uint64_t submitted_ms;
 	int64_t seconds = 0;
+	int64_t hours;
 	job_entry_read(r, metadata, METADATA);
 	struct span name = r->texts[NAME];
 	bool md5 = name.n == 32;
@@ -420,6 +448,10 @@ static void read_metadata(struct job_entry_reader *r, struct span metadata)
 		process_boot(boot);
 	if (launched.n && span_is(span_next(&launched, ' '), boot))
 		(void)parse_i64(launched, 1, INT64_MAX / 2, &r->c.launched_boot_ms); /* else 0 */
+	r->c.gpu_idle_ms = job_idle_read(scan_text(r->idle, &r->arena), &r->c.gpu_warned_ms,
+	                                 &r->c.gpu_warned_boot_ms);
+	r->c.gpu_kept_ms = job_keep_read(scan_text(r->keep, &r->arena), &hours);
+	(void)parse_i64(scan_text(r->told, &r->arena), 1, INT64_MAX, &r->c.gpu_idle_told_ms);
 	/* OpenPAI's Frameworks lack the annotation: their job is parsed, if it contains the word.
 	 */
 	struct span priority = scan_text(r->priority, &r->arena);
@@ -614,6 +646,8 @@ static struct job_entry *job_entry_judge(struct job_entry_reader *r)
 	r->c.broken |= r->texts[UID].n == 0;
 	r->c.state =
 	    r->c.broken ? JOB_UNKNOWN : job_state_of(r->texts[SUB_STATE], r->c.has_code, r->c.code);
+	if (job_state_final(r->c.state))
+		r->c.gpu_idle_ms = JOB_ENTRY_NONE;
 	return job_entry_make(r);
 }
 
@@ -639,6 +673,8 @@ static struct job_entry *job_entry_pack_up(struct job_entry_reader *r, struct sp
 	STR_AUTO packed = STR_INIT(JOB_ENTRY_DOC_MAX);
 	const struct job_entry none = { .plain = true };
 	before = before ?: &none;
+	if (before->gpu_idle_ms == r->c.gpu_idle_ms && before->gpu_warned_ms == r->c.gpu_warned_ms)
+		r->c.gpu_warned_boot_ms = before->gpu_warned_boot_ms; /* it was seen then */
 	struct span kept = before->plain ? SPAN("") : before->doc;
 	bool same = !doc.p && !before->plain;
 	doc = doc.p ? doc : before->doc;
@@ -697,6 +733,9 @@ struct job_entry *job_entry_new_stated(const struct job_entry *before,
 	const char *version = arena_printf(&r.arena, "%lld", (long long)s->version);
 	r.texts[RESOURCE_VERSION] = span_of(version);
 	r.c.launched_boot_ms = s->launched_boot_ms ?: before->launched_boot_ms;
+	if (s->gpu_idle)
+		r.c.gpu_idle_ms = job_idle_read(span_of(s->gpu_idle), &r.c.gpu_warned_ms,
+		                                &r.c.gpu_warned_boot_ms);
 	r.c.untouched = false;
 	job_entry_set_status(&r, s->summary);
 	r.status = s->status;
@@ -745,6 +784,15 @@ int64_t job_entry_left_ms(const struct job_entry *c)
 	return runs ? c->max_duration_s * INT64_C(1000) - ran_ms : INT64_MAX;
 }
 
+int64_t job_entry_idle_left_ms(const struct job_entry *c, int64_t stop_ms)
+{
+	int64_t left_ms = stop_ms - (clock_boot_ms() - c->gpu_warned_boot_ms);
+	int64_t kept_ms = c->gpu_kept_ms - clock_wall_ms();
+	bool counts = stop_ms > 0 && c->gpu_idle_ms != JOB_ENTRY_NONE && c->state == JOB_RUNNING &&
+	              !c->deleting && strcmp(c->execution, "STOP") != 0;
+	return !counts ? INT64_MAX : left_ms < kept_ms ? kept_ms : left_ms;
+}
+
 const char *job_entry_shown_user(const struct job_entry *c)
 {
 	return c->user[0] ? c->user : c->maker[0] ? c->maker : "unknown";
@@ -776,5 +824,5 @@ bool job_entry_same(const struct job_entry *a, const struct job_entry *b)
 	       a->attempt == b->attempt && a->retry_delay_s == b->retry_delay_s &&
 	       a->tasks == b->tasks && a->roles == b->roles && a->gpus == b->gpus &&
 	       a->created_ms == b->created_ms && a->launched_ms == b->launched_ms &&
-	       a->completed_ms == b->completed_ms;
+	       a->completed_ms == b->completed_ms && a->gpu_idle_ms == b->gpu_idle_ms;
 }

@@ -111,6 +111,15 @@ struct job_entry {
 	/* The same as launched_ms by clock_boot_ms, if the job runs on this machine and it has not
 	 * been booted since then: annotation rest-lit/launched, "BOOT MS".  0: unknown. */
 	int64_t launched_boot_ms;
+	/* All GPUs of the job do nothing since then (annotation rest-lit/gpu-idle);
+	 * JOB_ENTRY_NONE: no, or not known, or it has ended. */
+	int64_t gpu_idle_ms;
+	/* When that was stored, and the same by clock_boot_ms; of another boot: when this process
+	 * saw it first. */
+	int64_t gpu_warned_ms, gpu_warned_boot_ms;
+	int64_t gpu_kept_ms; /* annotation rest-lit/gpu-keep: that is allowed until then; 0 */
+	/* The gpu_idle_ms that --webhook was told of (annotation rest-lit/webhook-idle); 0. */
+	int64_t gpu_idle_told_ms;
 	/* The object for details, JSON without managedFields, resourceVersion and status, with
 	 * reduced pod templates; and its status.  Compressed unless it is `plain`.  n is 0 if they
 	 * are too large. */
@@ -123,6 +132,17 @@ struct job_entry {
  * over all attempts; by launched_boot_ms if it is known, else by the wall clock.  Less
  * than 1: it has.  INT64_MAX: never, or it has ended or is being stopped. */
 int64_t job_entry_left_ms(const struct job_entry *c);
+/* Milliseconds until stop_ms have passed since the warning about idle GPUs was stored, but not
+ * before gpu_kept_ms.  INT64_MAX: there is none, or the job does not run, or stop_ms is 0. */
+int64_t job_entry_idle_left_ms(const struct job_entry *c, int64_t stop_ms);
+
+/* Annotation rest-lit/gpu-idle, "SINCE WARNED BOOT WARNED_BOOT": milliseconds since 1970, boot id
+ * (process_boot), clock_boot_ms.  Returns SINCE, or JOB_ENTRY_NONE if it is absent or not valid.
+ * *boot_ms of another boot: now. */
+int64_t job_idle_read(struct span annotation, int64_t *warned_ms, int64_t *boot_ms);
+/* Annotation rest-lit/gpu-keep, "UNTIL HOURS REASON": milliseconds since 1970, the sum of all
+ * hours.  Returns UNTIL, or 0 if it is absent or not valid. */
+int64_t job_keep_read(struct span annotation, int64_t *hours);
 
 /* job_entry.key for the annotation rest-lit/idempotency ("KEY-BODY", hex). */
 uint64_t job_entry_key(struct span annotation);
@@ -153,6 +173,7 @@ struct job_entry_stated {
 	struct span status; /* JSON */
 	int64_t version;
 	int64_t launched_boot_ms; /* 0: as it was */
+	const char *gpu_idle;     /* annotation rest-lit/gpu-idle; NULL: as it was; "": none */
 };
 struct job_entry *job_entry_new_stated(const struct job_entry *before,
                                        const struct job_entry_stated *s);

@@ -13,13 +13,26 @@ enum {
 
 /* ---- GPUs ------------------------------------------------------------------------------------ */
 
+/* A process of others is on it, or it is not yet known whether one is. */
+static bool gpu_is_used(struct engine *e, const struct gpu *gpu, const struct engine_allocation *g)
+{
+	enum usage_verdict verdict = USAGE_FREE;
+	if (!e->set.ignore_foreign)
+		verdict = usage_verdict(e->usage, (unsigned)(gpu - e->inventory.gpus));
+	if (verdict == USAGE_UNKNOWN && g->pod)
+		pod_event(g->pod, "Warning", "GPUUnknown",
+		          "nothing is known of processes on %s: its driver does not answer",
+		          gpu->name);
+	return verdict == USAGE_TAKEN || verdict == USAGE_WAIT;
+}
+
 /* Locks one GPU for a allocation, if it is not locked; false: somebody has it. */
 static bool gpu_lock(struct engine *e, struct gpu *gpu, struct engine_allocation *g)
 {
 	ERR_AUTO err = { 0 };
 	if (gpu->fd >= 0)
 		return true;
-	int fd = gpu_take(gpu, &err);
+	int fd = gpu_is_used(e, gpu, g) ? -1 : gpu_take(gpu, &err);
 	if (fd == -2 && !gpu->told)
 		engine_notice(e, ENGINE_WARNING, "a GPU cannot be used: %s", err_msg(&err));
 	LOCK_AUTO(&e->lock);
@@ -86,8 +99,10 @@ static bool allocation_is_of(const struct engine_allocation *g, const char *role
 /* Takes the allocation back; the task waits again. */
 static void allocation_undo(struct engine *e, struct engine_allocation *g)
 {
-	if (g->pod)
+	if (g->pod) {
 		pod_drop_ports(g->pod);
+		g->pod->bound_ms = g->pod->bound_boot_ms = 0;
+	}
 	allocation_unlock(e, g, false);
 	LOCK_AUTO(&e->lock);
 	queue_undo(e->queue, &g->task);
@@ -253,6 +268,13 @@ void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out)
 	if (!a)
 		return;
 	out->gpus = ARENA_NEW(a, const struct engine_share *, e->inventory.gpus_n);
+	out->gpu_name = ARENA_NEW(a, const char *, e->inventory.gpus_n);
+	out->gpu_uuid = ARENA_NEW(a, const char *, e->inventory.gpus_n);
+	for (size_t k = 0; k < e->inventory.gpus_n; k++) {
+		out->gpu_name[k] = e->inventory.gpus[k].name;
+		out->gpu_uuid[k] = e->inventory.gpus[k].uuid;
+	}
+	out->gpu = usage_gpus(e->usage, a, &out->no_figures);
 	out->v = ARENA_NEW(a, struct engine_share, out->all.running + out->all.waiting);
 	const struct engine_job *job = NULL;
 	TAILQ_FOREACH(job, &e->live, live)
@@ -261,10 +283,23 @@ void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out)
 			continue;
 		struct engine_share *s = &out->v[out->n++];
 		*s = (struct engine_share){ arena_span(a, span_of(job->name ?: "")),
-			                    job->queued->sum, job->queued->place };
+			                    job->queued->sum,
+			                    job->queued->place,
+			                    { .cpus = -1 } };
+		engine_used(e, job, &s->used);
 		for (size_t k = 0; s->sum.held.gpus > 0 && k < e->inventory.gpus_n; k++) {
 			const struct engine_allocation *g = e->inventory.gpus[k].holder;
 			out->gpus[k] = g && g->task.job == job->queued ? s : out->gpus[k];
 		}
 	}
+}
+
+void engine_gpus_held(struct engine *e, void (*put)(void *arg, const char *name, int64_t gpu_ms),
+                      void *arg)
+{
+	LOCK_AUTO(&e->lock);
+	const struct queue *q = e->queue;
+	int64_t later_ms = q->now_ms ? clock_ms() - q->now_ms : 0;
+	for (const struct queue_group *p = q->machine.next; p; p = p->next)
+		put(arg, p->name, p->gpu_ms + later_ms * p->sum.held.gpus);
 }

@@ -264,6 +264,7 @@ static int engine_timeout(const struct engine *e, int timeout)
 	const struct heap_item *first = heap_first(&e->due);
 	int64_t due = first && first->at_ms < e->probe_ms ? first->at_ms : e->probe_ms;
 	due = e->trim_ms < due ? e->trim_ms : due;
+	due = e->rows_ms < due ? e->rows_ms : due;
 	int64_t ms = due - clock_ms();
 	if (e->schedule && !e->ending)
 		return 0;
@@ -311,6 +312,7 @@ static void *engine_run(void *arg)
 				orphans_end(e);
 				known = true;
 			}
+			engine_look_at_usage(e);
 			engine_steps(e);
 			if (begun)
 				engine_schedule(e);
@@ -330,6 +332,20 @@ static void *engine_run(void *arg)
 
 /* ---- questions of other threads -------------------------------------------------------------- */
 
+/* The processes of others on GPUs that no job has. */
+static void engine_put_outside(struct engine *e, struct str *out)
+{
+	ARENA_AUTO a = { 0 };
+	STR_AUTO list = STR_INIT(WHY_MAX / 2);
+	const char *why;
+	const struct usage_gpu *now = usage_gpus(e->usage, &a, &why);
+	for (size_t i = 0; i < e->inventory.gpus_n; i++)
+		if (!e->inventory.gpus[i].holder)
+			usage_put_outside(&list, i, &now[i]);
+	if (list.n)
+		str_printf(out, "; %s", str_c(&list));
+}
+
 struct span engine_waiting(struct engine *e, struct span framework_uid, struct arena *a)
 {
 	STR_AUTO text = STR_INIT(WHY_MAX);
@@ -340,8 +356,9 @@ struct span engine_waiting(struct engine *e, struct span framework_uid, struct a
 		problem = p->problem;
 	if (problem)
 		str_puts(&text, problem);
-	else if (job && job->queued)
-		(void)queue_reason(e->queue, job->queued, &text); /* else nothing is there */
+	else if (job && job->queued && queue_reason(e->queue, job->queued, &text) &&
+	         job->queued->why == FOREIGN)
+		engine_put_outside(e, &text);
 	return arena_span(a, str_view(&text));
 }
 
@@ -352,7 +369,7 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 	struct engine *e = xcalloc(1, sizeof(*e));
 	e->set = *settings;
 	e->pods_dir = e->logs_dir = e->results_dir = e->trash_dir = e->trash = -1;
-	e->probe_ms = e->trim_ms = ENGINE_NEVER;
+	e->probe_ms = e->trim_ms = e->rows_ms = ENGINE_NEVER;
 	(void)pthread_mutex_init(&e->lock, NULL); /* cannot fail with default attributes */
 	e->hash_key = hash_key_new();
 	TAILQ_INIT(&e->round);
@@ -373,10 +390,33 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 	return e;
 }
 
+/* A round of the sampler has changed something; on its thread. */
+static void engine_usage_changed(void *arg)
+{
+	struct engine *e = arg;
+	e->usage_changed = true;
+	engine_wake(e);
+}
+
+static void engine_usage_notice(void *arg, const char *text)
+{
+	engine_notice(arg, ENGINE_WARNING, "%s", text);
+}
+
 int engine_begin(struct engine *e, struct err *err)
 {
 	static void *(*const RUN[])(void *) = { engine_run, trash_run };
 	int bad = 0;
+	e->usage = usage_start(&(struct usage_settings){ .root = e->set.machine.root,
+	                                                 .cgroup = e->cgroup,
+	                                                 .gpus = e->inventory.gpus,
+	                                                 .gpus_n = e->inventory.gpus_n,
+	                                                 .arg = e,
+	                                                 .changed = engine_usage_changed,
+	                                                 .notice = engine_usage_notice },
+	                       err);
+	if (!e->usage)
+		return -1;
 	while (!bad && e->n_threads < ARRAY_SIZE(RUN)) {
 		bad = pthread_create(&e->thread[e->n_threads], NULL, RUN[e->n_threads], e);
 		e->n_threads += !bad;
@@ -384,6 +424,11 @@ int engine_begin(struct engine *e, struct err *err)
 	return bad ? err_set(err, UNKNOWN_ERROR, "no thread for the engine: %s",
 	                     strerrordesc_np(bad))
 	           : 0;
+}
+
+void engine_want_gpus(struct engine *e)
+{
+	usage_want(e->usage);
 }
 
 void engine_kill(struct engine *e)
@@ -401,6 +446,10 @@ void engine_stop(struct engine *e)
 	(void)eventfd_write(e->trash, 1); /* cannot overflow */
 	while (e->n_threads > 0)
 		(void)pthread_join(e->thread[--e->n_threads], NULL);
+	if (e->usage) { /* for the next start */
+		engine_note_rows(e);
+		engine_store_rows(e);
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(e->jobs); i++)
 		while (!LIST_EMPTY(&e->jobs[i]))
 			engine_drop(LIST_FIRST(&e->jobs[i])); /* NOLINT: leaves the list, too */
@@ -410,6 +459,9 @@ void engine_stop(struct engine *e)
 		            e->results_dir, e->trash_dir, e->trash };
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		fd_cleanup(&fds[i]);
+	usage_stop(e->usage);
+	free(e->rows);
+	arena_done(&e->rows_arena);
 	images_free(e->images);
 	free(e->cgroup);
 	queue_free(e->queue);

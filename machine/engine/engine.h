@@ -16,9 +16,11 @@
 #include "jobs/cache/job_entry.h"
 #include "jobs/logs/log_file.h"
 #include "machine/resources/resources.h"
+#include "machine/store/attempts.h"
 #include "machine/store/local.h"
 #include "machine/task/pod.h"
 #include "machine/task/sandbox.h"
+#include "machine/usage/usage.h"
 
 /* The most that the jobs of a virtual cluster may hold together; INT64_MAX: no limit. */
 struct engine_quota {
@@ -54,6 +56,9 @@ struct engine_settings {
 	size_t n_storages;
 	const struct engine_quota *quotas;
 	size_t n_quotas;
+
+	int64_t gpu_idle_ms; /* GPUs of a job that do nothing for so long are told; 0: never */
+	bool ignore_foreign; /* GPUs with processes of others are given */
 
 	bool once;              /* no task is tried again, and no log is shortened */
 	const char *const *env; /* NAME=VALUE, of each task that does not set them; or NULL */
@@ -138,11 +143,20 @@ enum results_state {
 enum results_state engine_results(const struct engine *e, struct span framework_uid,
                                   struct arena *a, const char **dir);
 
+/* The use of the tasks of a job, in the last ten minutes; -1: unknown. */
+struct engine_used {
+	double cpus, busy;          /* busy: percent, mean of its GPUs */
+	int64_t memory, gpu_memory; /* bytes, now */
+	int64_t gpus_idle_ms;       /* all its GPUs have done nothing for so long; 0 */
+	bool memory_at_most;
+};
+
 /* The resources that a job holds and wants. */
 struct engine_share {
 	struct span framework; /* its name */
 	struct amounts_sum sum;
 	size_t place; /* in the queue, from 1; 0: it waits for something else, or runs */
+	struct engine_used used;
 };
 /* The shares as of the last decision about starts: the sums, and, unless the arena is NULL, the
  * jobs with tasks, in no order; in the arena. */
@@ -153,11 +167,25 @@ struct engine_shares {
 	struct engine_share *v;
 	size_t n;
 	const struct engine_share **gpus;   /* the holder of each of total.gpus; NULL: no job */
+	const char **gpu_name, **gpu_uuid;  /* of each; the UUID is NULL if it is unknown */
+	const struct usage_gpu *gpu;        /* of each */
+	const char *no_figures;             /* why none of GPUs is known, or NULL */
 	const char *node;                   /* the name of this machine */
 	const struct sandbox_mount *mounts; /* engine_settings.mounts */
 	size_t n_mounts;
 };
 void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out);
+
+/* The rows of the tasks of a job that have resources now, as the store has those of earlier ones;
+ * curves only of the first 200. */
+void engine_attempts(struct engine *e, struct span framework_uid, struct arena *a,
+                     struct attempt **v, size_t *n);
+/* Somebody looks at GPUs, see usage_want. */
+void engine_want_gpus(struct engine *e);
+/* Calls `put` for each virtual cluster: GPUs times the time for which its jobs have held them since
+ * the start of the engine.  It must not call the engine. */
+void engine_gpus_held(struct engine *e, void (*put)(void *arg, const char *name, int64_t gpu_ms),
+                      void *arg);
 
 /* Kills all tasks at once; for the second Ctrl-C of a foreground program. */
 void engine_kill(struct engine *e);

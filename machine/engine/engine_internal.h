@@ -64,7 +64,11 @@ struct engine_pod {
 	int *port_fd; /* need.ports locks that no shim has yet; NULL */
 	enum engine_pod_state state;
 	struct engine_allocation *allocation;
-	bool dying; /* it is deleted: without a shim it is removed at once */
+	int64_t bound_ms;      /* since 1970, when it got its resources; 0: it has none, or a row */
+	int64_t bound_boot_ms; /* by clock_boot_ms; -1: in an earlier boot */
+	bool gpu_shared;       /* it was told that others use its GPU */
+	struct usage_entry *usage; /* lock: while it is sampled; NULL */
+	bool dying;                /* it is deleted: without a shim it is removed at once */
 	int64_t deletion_s, deletion_grace_s;
 	struct task_state task; /* as last read: tells if it runs, or was lost */
 	const struct pod *spec; /* in the arena, while it is about to start; NULL */
@@ -121,6 +125,10 @@ struct engine_job {
 	int64_t stops_ms;          /* it is stopped then (clock_ms); ENGINE_NEVER: unknown */
 	int64_t grace_s;           /* the longest of its tasks */
 	int64_t launched_boot_ms;  /* by clock_boot_ms, to be stored; 0: not, or it is */
+	/* The annotation rest-lit/gpu-idle: all GPUs do nothing since then, by the wall clock; 0:
+	 * it is not there.  As it is stored, is to be stored, and would be if nobody
+	 * kept the job (rest-lit/gpu-keep), who does until kept_ms. */
+	int64_t idle_stored_ms, idle_next_ms, idle_ms, kept_ms;
 	unsigned quick; /* tasks that failed soon after their start, one after the other */
 };
 
@@ -165,6 +173,12 @@ struct engine {
 	size_t starts; /* of tasks in this round */
 	int64_t log_bytes;
 	int64_t result_bytes; /* of ended jobs; of the thread trash_run */
+	struct usage *usage;  /* NULL before engine_begin */
+	atomic_bool usage_changed;
+	struct attempt *rows; /* to be stored; their texts are in rows_arena */
+	size_t rows_n, rows_room;
+	struct arena rows_arena;
+	int64_t rows_ms; /* those of all tasks that run are stored again */
 };
 
 /* ---- engine.c ---- */
@@ -199,6 +213,9 @@ void job_put(struct engine_job *job, const struct local_answer *answer);
 void job_remove(struct engine_job *job);
 /* One look. */
 void job_step(struct engine_job *job);
+/* All GPUs of the job do nothing since then, long enough to say so; 0: no, or not known.  A time
+ * that is told again, but not later, changes nothing.  The annotation follows in the next round. */
+void job_set_gpu_idle(struct engine_job *job, int64_t since_wall_ms);
 /* The end of a round: stores the statuses that have changed; then the pods that they announce
  * start. Jobs that are gone are freed. */
 void jobs_settle(struct engine *e);
@@ -265,6 +282,26 @@ void engine_schedule(struct engine *e);
 bool allocation_lock(struct engine *e, struct engine_allocation *g);
 /* Closes locks that no shim has inherited; keep: nobody else gets the GPUs. */
 void allocation_unlock(struct engine *e, struct engine_allocation *g, bool keep);
+
+/* ---- pod_usage.c: what tasks use ---- */
+
+/* It has got its resources. */
+void pod_note_bound(struct engine_pod *p);
+/* Keeps this time in its directory, for the next start of the server. */
+void pod_write_bound(const struct engine_pod *p);
+void pod_read_bound(struct engine_pod *p);
+/* It has a shim, or its shim was found again. */
+void pod_usage_begin(struct engine_pod *p, bool found);
+/* It has ended: adds its row to those that are to be stored.  cpu_ms: as waitid says; -1. */
+void pod_usage_end(struct engine_pod *p, int64_t cpu_ms);
+/* Adds the rows of all tasks that run. */
+void engine_note_rows(struct engine *e);
+/* Stores the rows; those of a pod before its directory is removed. */
+void engine_store_rows(struct engine *e);
+/* After a round of the sampler, or when rows_ms has come. */
+void engine_look_at_usage(struct engine *e);
+/* Sums up the use of the tasks of a job.  Locked; any thread. */
+void engine_used(struct engine *e, const struct engine_job *job, struct engine_used *out);
 
 /* ---- logs.c: directories and small files ---- */
 

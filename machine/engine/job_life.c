@@ -14,6 +14,7 @@
 #include "base/posix/fd.h"
 #include "base/posix/lock.h"
 #include "base/posix/process.h"
+#include "base/time.h"
 #include "jobs/cache/job_entry.h"
 #include "machine/engine/engine_internal.h"
 
@@ -23,7 +24,8 @@ enum {
 	STORE_MIN = 8, /* drive_backoff_ms: 1.28 s */
 	STORE_MS = 60000,
 	BODY_MAX = 64 << 20,
-	STORES_MAX = 64, /* in one commit */
+	STORES_MAX = 64,       /* in one commit */
+	IDLE_LATER_MS = 60000, /* the GPUs have worked between two times of idleness */
 };
 
 void job_trouble(struct engine_job *job, const char *format, struct span what)
@@ -390,6 +392,42 @@ static void job_sync(struct engine_job *job)
 	}
 }
 
+/* ---- idle GPUs ---- */
+
+void job_set_gpu_idle(struct engine_job *job, int64_t since_wall_ms)
+{
+	if (since_wall_ms && job->idle_ms && since_wall_ms <= job->idle_ms + IDLE_LATER_MS)
+		return; /* the same time, by a clock that is read again */
+	if (since_wall_ms != job->idle_ms)
+		engine_due(job, 0);
+	job->idle_ms = since_wall_ms;
+}
+
+static void job_read_idle(struct engine_job *job, struct span object)
+{
+	ARENA_AUTO a = { 0 };
+	int64_t unused;
+	struct span notes = scan_path(object, "metadata", "annotations");
+	struct span idle = scan_text(scan_get(notes, "rest-lit/gpu-idle"), &a);
+	job->kept_ms = job_keep_read(scan_text(scan_get(notes, "rest-lit/gpu-keep"), &a), &unused);
+	job->idle_stored_ms = idle.n ? job_idle_read(idle, &unused, &unused) : 0;
+	if (job->life == LIFE_NEW) /* it goes on after a restart until it is known better */
+		job->idle_ms = job->idle_stored_ms > 0 ? job->idle_stored_ms : 0;
+}
+
+/* Decides if the annotation is stored or removed, with the status as it is. */
+static void job_judge_idle(struct engine_job *job)
+{
+	int64_t kept_ms = job->kept_ms - clock_wall_ms();
+	bool flags = job->e->set.gpu_idle_ms > 0 && kept_ms <= 0;
+	job->idle_next_ms = flags ? job->idle_ms : 0;
+	if (job->idle_ms && kept_ms > 0)
+		engine_due(job, clock_ms() + kept_ms);
+	if (job->life == LIFE_STORED && job->idle_next_ms != job->idle_stored_ms &&
+	    framework_state(job->framework)[0])
+		job_become(job, LIFE_UNSTORED);
+}
+
 void job_put(struct engine_job *job, const struct local_answer *answer)
 {
 	ERR_AUTO err = { 0 };
@@ -398,6 +436,7 @@ void job_put(struct engine_job *job, const struct local_answer *answer)
 	job->version = answer->version;
 	if (job->life >= LIFE_COMPLETE)
 		return;
+	job_read_idle(job, object);
 	if (first)
 		job_become(job, LIFE_STORED);
 	job->framework = job->framework ?: framework_new(job->e->config);
@@ -435,6 +474,7 @@ void job_step(struct engine_job *job)
 	job_pods(job, false);
 	job->look |= clock_ms() >= job->sync_ms;
 	job_sync(job);
+	job_judge_idle(job);
 }
 
 /* Ends a look: tasks whose state is stored may start. */
@@ -468,9 +508,10 @@ static void job_write(const struct engine_job *job, struct str *text, struct are
                       struct local_state *out)
 {
 	char boot[PROCESS_BOOT_MAX] = "";
+	bool flags = job->idle_next_ms != job->idle_stored_ms;
 	*text = (struct str)STR_INIT(BODY_MAX);
 	framework_status_write(job->framework, text);
-	if (job->launched_boot_ms)
+	if (job->launched_boot_ms || flags)
 		process_boot(boot);
 	*out = (struct local_state){ .name = job->name,
 		                     .uid = job->uid,
@@ -478,14 +519,27 @@ static void job_write(const struct engine_job *job, struct str *text, struct are
 		                     .launched = "",
 		                     .launched_boot_ms = boot[0] ? job->launched_boot_ms : 0 };
 	framework_summary(job->framework, &out->summary);
-	if (boot[0])
+	if (flags)
+		out->gpu_idle =
+		    job->idle_next_ms
+			? arena_printf(a, "%lld %lld %s %lld", (long long)job->idle_next_ms,
+		                       (long long)clock_wall_ms(), boot[0] ? boot : "-",
+		                       (long long)clock_boot_ms())
+			: "";
+	if (out->launched_boot_ms)
 		out->launched = arena_printf(a, "%s %lld", boot, (long long)job->launched_boot_ms);
 }
 
 static void job_stored(struct engine_job *job, const struct local_answer *s)
 {
 	if (s->outcome == STORE_OK) {
+		char since[RFC3339_MAX];
 		job_become(job, LIFE_STORED);
+		if (job->idle_next_ms && job->idle_next_ms != job->idle_stored_ms)
+			engine_notice(job->e, ENGINE_NOTE,
+			              "the GPUs of job %s do nothing since %s: its owner is told",
+			              job->label, rfc3339_put(since, job->idle_next_ms, 0));
+		job->idle_stored_ms = job->idle_next_ms;
 		job->launched_boot_ms = 0;
 		job->store_failures = 0;
 		job_trouble(job, NULL, SPAN(""));
@@ -507,6 +561,7 @@ static void job_stored(struct engine_job *job, const struct local_answer *s)
 void jobs_settle(struct engine *e)
 {
 	struct engine_job *job;
+	engine_store_rows(e);
 	do {
 		ARENA_AUTO a = { 0 };
 		struct engine_job *jobs[STORES_MAX];

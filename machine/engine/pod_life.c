@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -302,6 +304,7 @@ static int pod_start(struct engine_pod *p, struct err *err)
 		keep[n++] = images_status(p->image)->lock;
 	(void)mkdir(p->dir, 0700); /* may be there */
 	owner_write(p->job, p->dir);
+	pod_write_bound(p);
 	if (pod_start_cgroup(p, &procs, err) == 0 && pod_start_prepare(p, procs, &a, err) == 0)
 		p->pidfd = task_start(p->dir, e->set.runtime, e->set.foreground, e->set.input, keep,
 		                      n, err);
@@ -332,23 +335,31 @@ static void pod_read_state(struct engine_pod *p)
 		p->task = now;
 }
 
-static void pod_release(struct engine_pod *p)
+/* Returns the CPU time of its shim and all that this has waited for, in ms; -1: unknown. */
+static int64_t pod_release(struct engine_pod *p)
 {
+	struct rusage used;
 	pod_drop_ports(p);
 	pod_forget_spec(p);
 	images_release(TAKE(p->image));
 	if (p->pidfd < 0)
-		return;
-	(void)epoll_ctl(p->e->epoll, EPOLL_CTL_DEL, p->pidfd, NULL);    /* was added */
-	(void)waitid(P_PIDFD, (id_t)p->pidfd, NULL, WEXITED | WNOHANG); /* it may be no child */
+		return -1;
+	(void)epoll_ctl(p->e->epoll, EPOLL_CTL_DEL, p->pidfd, NULL); /* was added */
+	/* It may be no child.  glibc's function lacks the last parameter. */
+	siginfo_t info = { 0 };
+	long bad = syscall(SYS_waitid, P_PIDFD, p->pidfd, &info, WEXITED | WNOHANG, &used);
 	(void)close(p->pidfd);
 	p->pidfd = -1;
+	if (bad || info.si_pid == 0)
+		return -1;
+	return (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * INT64_C(1000) +
+	       (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000;
 }
 
 static void pod_remove(struct engine_pod *p)
 {
 	struct engine_allocation *g = TAKE(p->allocation);
-	pod_release(p);
+	pod_usage_end(p, pod_release(p));
 	allocation_unlock(p->e, g, true);
 	if (g)
 		g->pod = NULL;
@@ -369,7 +380,7 @@ static void pod_shim_ended(struct engine_pod *p)
 {
 	pod_read_state(p);
 	bool lost = p->task.phase != TASK_ENDED;
-	pod_release(p);
+	pod_usage_end(p, pod_release(p));
 	bool oom = false;
 	bool killed = p->e->cgroup && cgroup_end(p->e->cgroup, p->uid, &oom);
 	if (lost && !killed) /* else the shim has waited for all */
@@ -382,9 +393,10 @@ static void pod_shim_ended(struct engine_pod *p)
 	p->job->quick = quick ? p->job->quick + 1 : 0;
 	if (lost && !p->dying)
 		pod_event(p, "Warning", "NodeLost", "%s", POD_LOST);
-	pod_changes(p);
-	if (p->dying)
-		pod_remove(p);
+	if (p->dying) /* it is removed when its row is stored; nobody sees that it has ended */
+		engine_due(p->job, 0);
+	else
+		pod_changes(p);
 }
 
 /* Ends a pod that has not started. */
@@ -400,7 +412,7 @@ static void pod_fail_before_start(struct engine_pod *p, const char *reason, int 
 	c->message = arena_dup(&p->texts, span_of(message));
 	pod_event(p, "Warning", "Failed", "%s", message);
 	pod_notify(p, NULL);
-	pod_release(p);
+	pod_usage_end(p, pod_release(p));
 	allocation_unlock(p->e, p->allocation, true);
 	pod_become(p, POD_ENDED);
 	pod_changes(p);
@@ -452,6 +464,7 @@ static void pod_run(struct engine_pod *p)
 	images_release(TAKE(p->image)); /* the shim keeps the lock */
 	pod_forget_spec(p);
 	pod_become(p, POD_STARTED);
+	pod_usage_begin(p, false);
 	p->tries = 0;
 	p->due_ms = clock_ms() + LOOK_MS;
 	pod_notify(p, NULL);
@@ -610,6 +623,7 @@ void pod_drop_ports(struct engine_pod *p)
 
 void pod_bind(struct engine_pod *p)
 {
+	pod_note_bound(p);
 	pod_note_gpus(p);
 	/* It can have had its resources before. */
 	pod_become(p, p->image ? POD_PULLING : POD_BOUND);
@@ -644,6 +658,7 @@ static void pod_look_for_shim(struct engine_pod *p)
 	enum task_found found = task_find(p->dir, &p->pidfd);
 	if (found == TASK_ALIVE) {
 		pod_become(p, POD_STARTED);
+		pod_usage_begin(p, true);
 		p->due_ms = p->dying ? p->due_ms : 0;
 		pod_limit(p);
 		engine_watch(p->e, p->pidfd, p);
@@ -670,6 +685,11 @@ void pod_step(struct engine_pod *p, bool stored)
 	/* The state machine sees that it runs before it sees its end. */
 	if (p->state == POD_EXITED && p->task.started == ran) {
 		pod_shim_ended(p);
+	} else if (p->state == POD_ENDED && p->dying) {
+		if (p->e->rows_n == 0)
+			pod_remove(p);
+		else /* when they are stored */
+			engine_due(p->job, 0);
 	} else if (p->state == POD_STARTED && p->dying && due) {
 		task_kill(p->pidfd);
 		p->due_ms = now + KILL_MARGIN_MS;
@@ -688,6 +708,7 @@ bool pod_find(struct engine_pod *p)
 	if (access(spec, F_OK) < 0 && access(shim, F_OK) < 0)
 		return false;
 	pod_become(p, POD_SOUGHT);
+	pod_read_bound(p);
 	p->due_ms = clock_ms() + STARTING_MS;
 	return true;
 }
@@ -700,7 +721,7 @@ void pod_view(struct engine_pod *p, struct framework_pod *out)
 	const struct framework_container *app = &p->task.container[1];
 	const struct framework_container *lacks = NULL; /* was not started, for want of something */
 	bool bound = p->state > POD_QUEUED;             /* has a node and an address */
-	bool ended = p->state == POD_ENDED;
+	bool ended = p->state == POD_ENDED && !p->dying;
 	bool lost = ended && p->task.phase != TASK_ENDED;
 	bool good = !lost && app->terminated && app->code == 0;
 	for (const struct framework_container *c = p->task.container; c <= app && !lacks; c++)
@@ -732,7 +753,7 @@ void pod_view(struct engine_pod *p, struct framework_pod *out)
 
 void pod_free(struct engine_pod *p)
 {
-	pod_release(p);
+	(void)pod_release(p);
 	if (p->e->latest == p)
 		p->e->latest = NULL;
 	if (p->allocation)

@@ -134,6 +134,8 @@ void queue_time_now(struct queue *q, int64_t now_ms)
 		return;
 	double keeps = exp2((double)(q->now_ms - now_ms) / 1000 / HALF_LIFE_S);
 	double grows = (1 - keeps) * HALF_LIFE_S / M_LN2;
+	for (struct queue_group *p = q->machine.next; p && q->now_ms; p = p->next)
+		p->gpu_ms += (now_ms - q->now_ms) * p->sum.held.gpus;
 	q->now_ms = now_ms;
 	for (struct queue_group **at = &q->users, *u = *at; u; u = *at) {
 		u->use = u->use * keeps + u->share * grows;

@@ -76,6 +76,7 @@ struct queue_group {
 	struct amounts_sum sum;
 	/* A pool, the machine or the quota of a virtual cluster: */
 	struct amounts total;
+	int64_t gpu_ms;         /* GPUs times the time for which its tasks held them */
 	struct queue_job *head; /* the first that waits for it, as of the last pick */
 	struct amounts need;    /* of the head */
 	int64_t at_ms;          /* the head can start then; QUEUE_NEVER: unknown */

@@ -29,6 +29,8 @@ struct local_state {
 	struct fw_summary summary; /* of it */
 	const char *launched;      /* annotation rest-lit/launched; "": as it is */
 	int64_t launched_boot_ms;  /* the same as a number; 0 */
+	/* Annotation rest-lit/gpu-idle; NULL: as it is; "": it is removed. */
+	const char *gpu_idle;
 };
 
 /* Callbacks with the text of a Framework: from local_follow for all existing ones, then from the

@@ -22,6 +22,7 @@ struct request_work {
 	const struct local_state *state; /* r stores it; or NULL */
 	bool failed;                     /* with its commit */
 	struct local_answer *out;
+	int (*verb)(struct request_work *w); /* if it writes */
 };
 
 enum {
@@ -149,7 +150,7 @@ static int request_create(struct request_work *w)
 		WIPED_STR part_text = { 0 };
 		struct store_request r = *w->r;
 		struct request_work part = { w->d, w->namespace_name, w->key, &r,
-			                     NULL, w->failed,         w->out };
+			                     NULL, w->failed,         w->out, NULL };
 		r.kind = o->kind;
 		r.name = o->name;
 		size_t at = o->uid_at ?: o->body.n;
@@ -259,12 +260,19 @@ static int request_state(struct request_work *w)
 {
 	struct object_row r;
 	STMT_AUTO *s = NULL;
+	const char *idle = w->state->gpu_idle;
 	int code = 0;
 	if (w->state->launched[0])
 		code = db_run(w->d,
 		              "UPDATE object SET body = json_set(body, "
 		              "'$.metadata.annotations.\"rest-lit/launched\"', ?2) WHERE uid = ?1",
 		              "tt", span_of(w->r->uid), span_of(w->state->launched));
+	if (idle && code == 0)
+		code = db_run(w->d,
+		              "UPDATE object SET body = iif(?2 = '', json_remove(body, ?3), "
+		              "json_set(body, ?3, ?2)) WHERE uid = ?1",
+		              "ttt", span_of(w->r->uid), span_of(idle),
+		              SPAN("$.metadata.annotations.\"rest-lit/gpu-idle\""));
 	int fault = requests_fail(w, code) ?: requests_find(w, &s, &r);
 	if (fault)
 		return fault;
@@ -310,7 +318,7 @@ static int request_ready(struct request_work *w)
 	struct statvfs disk;
 	bool full = fstatvfs(w->d->root, &disk) == 0 && disk.f_blocks > 0 &&
 	            disk.f_bavail < READY_BYTES / disk.f_frsize;
-	return requests_fail(w, full ? SQLITE_FULL : db_run(w->d, "PRAGMA user_version = 1", ""));
+	return requests_fail(w, full ? SQLITE_FULL : db_run(w->d, DB_SET_NUMBER, ""));
 }
 
 /* ---- list ------------------------------------------------------------------------------ */
@@ -341,24 +349,13 @@ static int request_list(struct request_work *w)
 
 /* ---- one request of a transaction ------------------------------------------------------ */
 
-/* Runs a verb that writes, with all its effects or none. */
-static void requests_write(struct request_work *w, int (*verb)(struct request_work *))
+enum { REQUEST_DROPPED = -1 }; /* no SQLITE_... */
+
+static int requests_try(struct database *d, void *arg)
 {
-	struct database *d = w->d;
-	int code = d->fault ?: db_mark_log(d) ?: db_run(d, "SAVEPOINT request", "");
-	bool keep = (requests_fail(w, code) ?: verb(w)) == 0 && !w->r->dry_run;
-	if (code)
-		return;
-	if (!keep && !sqlite3_get_autocommit(d->db)) {
-		str_wipe(&w->out->told);
-		if (db_run(d, "ROLLBACK TO request", "")) /* nothing may stay half done */
-			(void)db_run(d, "ROLLBACK", "");
-	}
-	/* If the transaction is given up, the commit fails, and with it all of them. */
-	if (sqlite3_get_autocommit(d->db))
-		d->fault = sqlite3_extended_errcode(d->db) ?: SQLITE_IOERR;
-	else
-		(void)db_run(d, "RELEASE request", "");
+	struct request_work *w = arg;
+	(void)d;
+	return w->verb(w) != 0 || w->r->dry_run ? REQUEST_DROPPED : 0;
 }
 
 void request_do(struct database *d, struct local_task *t, int failed)
@@ -374,7 +371,7 @@ void request_do(struct database *d, struct local_task *t, int failed)
 	                 strcmp(r->namespace_name, d->jobs) != 0;
 	const char *in = elsewhere ? r->namespace_name : d->jobs;
 	struct span key = span_of(elsewhere ? in : "");
-	struct request_work w = { d, in, key, r, t->state, failed != 0, out };
+	struct request_work w = { d, in, key, r, t->state, failed != 0, out, VERBS[r->verb] };
 	bool named = r->verb != STORE_LIST && r->verb != STORE_READY;
 	local_answer_done(out);
 	out->body = STR_SECRET(TEXT_MAX);
@@ -389,6 +386,12 @@ void request_do(struct database *d, struct local_task *t, int failed)
 		(void)VERBS[r->verb](&w);
 	else if (failed)
 		(void)requests_fail(&w, failed);
-	else
-		requests_write(&w, t->state ? request_state : VERBS[r->verb]);
+	else {
+		w.verb = t->state ? request_state : w.verb;
+		int code = db_write(d, requests_try, &w);
+		if (code == REQUEST_DROPPED)
+			str_wipe(&out->told);
+		else
+			(void)requests_fail(&w, code);
+	}
 }

@@ -231,6 +231,15 @@ void remote_error(const struct remote *r, const struct client_answer *a, struct 
 void remote_notes(struct span body, const char *member, struct notes *out);
 /* EXIT_USAGE if the server refused the request, EXIT_SERVER if it could not answer. */
 int remote_exit(const struct err *e);
+/* Reads a time of an option, "2026-11-27", "2026-11-27T10:00:00Z", or the time before so long:
+ * "90s", "5m", "2h", "1d"; *time is RFC 3339, in the arena.  -1 and *e. */
+int remote_time(const char *option, const char *text, const char **time, struct arena *a,
+                struct err *e);
+/* Calls once again and again, with a pause of two seconds, until it returns another code than
+ * EXIT_OK; so often, or below 0 until --timeout is over.  rows: so many lines has the terminal, on
+ * which all appears in the same place; INT64_MAX: there is none. */
+int remote_watch(struct remote *r, int64_t times,
+                 int (*once)(struct remote *r, int64_t rows, struct err *e), struct err *e);
 /* Prints text on standard output; EXIT_OK or EXIT_SERVER. */
 int remote_print(struct span text);
 /* Prints a JSON value and LF; likewise. */
@@ -313,6 +322,10 @@ const char *progress_task(struct span object, const char *const keys[2], struct 
 /* The state of a task as it is shown; STOPPING also if it has an exit code, but a pod. */
 enum job_state progress_task_state(struct span task, struct arena *a);
 int progress_read(struct progress *p, struct span detail, struct arena *a, struct err *e);
+/* Appends `before` and "GPUs idle since 2026-01-31T12:00:00Z" for a row or jobStatus; false:
+ * nothing.
+ */
+bool progress_put_idle(struct str *out, struct span job, const char *before);
 /* Appends "RUNNING, worker 3/4 running 1 waiting, ps 2/2 running". */
 void progress_line(struct str *out, const struct progress *p);
 

@@ -7,7 +7,6 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -25,7 +24,6 @@
 enum {
 	PATH_LIMIT = 64 << 10,
 	TEXT_LIMIT = 64 << 10,
-	WATCH_MS = 2000,
 	LINES_BELOW = 3,
 	REASON_COLUMNS = 100, /* `show` has the whole */
 	LIMIT = 50,           /* jobs without --limit */
@@ -98,6 +96,7 @@ static void put_reason(struct jobs_output *l, struct span job, struct arena *a)
 		str_span(&text, scan_text(scan_get(why, "reason"), a));
 		str_puts(&text, message.n ? ": " : "");
 		str_span(&text, message);
+		progress_put_idle(&text, job, text.n ? "; " : "");
 	}
 	struct span shown = visible_cut(str_view(&text), REASON_COLUMNS);
 	bool cut = shown.n < text.n;
@@ -512,29 +511,18 @@ static int list_once(struct remote *r, int64_t limit, struct err *e)
 }
 
 /* A terminal shows as many jobs as it has lines. */
-static int watch_jobs(struct remote *r, struct err *e)
+static int watch_jobs(struct remote *r, int64_t rows, struct err *e)
 {
-	bool terminal = isatty(STDOUT_FILENO);
-	r->patient = true;
-	int code = EXIT_OK;
-	while (code == EXIT_OK) {
-		int64_t limit = r->o->limit ?: LIMIT;
-		int64_t rows = terminal ? (int64_t)term_size().rows - LINES_BELOW : limit;
-		(void)fputs(terminal ? "\033[H\033[J" : "", stdout);
-		code = list_once(r, rows > 0 && rows < limit ? rows : limit, e);
-		if (r->end_ms - clock_ms() <= WATCH_MS)
-			return code;
-		(void)poll(NULL, 0, code == EXIT_OK ? WATCH_MS : 0);
-		(void)fputs(terminal ? "" : "\n", stdout);
-	}
-	return code;
+	int64_t limit = r->o->limit ?: LIMIT;
+	rows -= rows < INT64_MAX ? LINES_BELOW : 0;
+	return list_once(r, rows > 0 && rows < limit ? rows : limit, e);
 }
 
 static int list_jobs(struct remote *r, const void *none, struct err *e)
 {
 	(void)none;
 	int64_t limit = r->o->limit ?: r->o->metric[0] ? SWEEP_LIMIT : LIMIT;
-	return r->o->watch ? watch_jobs(r, e) : list_once(r, limit, e);
+	return r->o->watch ? remote_watch(r, -1, watch_jobs, e) : list_once(r, limit, e);
 }
 
 /* NULL, or what is wrong with the options together. */

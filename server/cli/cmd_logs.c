@@ -1,7 +1,5 @@
 /* rest-lit logs [-f] JOB [TASK]: the output of tasks. */
 #include "base/json/scan.h"
-#include "base/posix/clock.h"
-#include "base/time.h"
 #include "server/cli/cli_internal.h"
 
 enum { LIST_MAX = 4096 };
@@ -64,32 +62,11 @@ static int logs_choose(struct span detail, const char *task, struct log_wanted *
 	               str_c(&shown), str_c(&tasks));
 }
 
-/* "90s", "5m", "2h", "1d" or a time, as a time in the arena. */
-static int logs_since(const char *text, const char **since, struct arena *a, struct err *e)
-{
-	static const char UNITS[] = "smhd";
-	static const int64_t SECONDS[] = { 1, 60, 3600, 86400 };
-	char shown[4 * QUOTE_MAX];
-	struct span all = span_of(text);
-	int64_t n;
-	const char *unit = all.n > 1 ? strchr(UNITS, text[all.n - 1]) : NULL;
-	int64_t ms = clock_wall_ms();
-	if (unit && parse_i64(span_to(all, all.n - 1), 0, INT32_MAX, &n) == 0)
-		ms -= n * SECONDS[unit - UNITS] * 1000;
-	else if (!rfc3339_read(all, &ms))
-		return err_set(e, 400, NULL,
-		               "--since: must be a time as in 2026-01-31T12:00:00Z, or 90s, 5m, 2h "
-		               "or 1d, is \"%s\"",
-		               quote(shown, all));
-	*since = rfc3339_put(arena_alloc(a, RFC3339_MAX), ms > 1 ? ms : 1, 3);
-	return 0;
-}
-
 static int print_logs(struct remote *r, const char *job, struct span detail, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
 	struct log_wanted wanted = { .once = !r->o->follow, .tail = r->o->tail + 1 };
-	if (r->o->since[0] && logs_since(r->o->since, &wanted.since, &arena, e) < 0)
+	if (r->o->since[0] && remote_time("since", r->o->since, &wanted.since, &arena, e) < 0)
 		return -1;
 	wanted.task = r->o->n_files > 1 ? r->o->files[1] : NULL;
 	/* Tasks that do not exist yet can be waited for. */

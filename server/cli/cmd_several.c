@@ -1,6 +1,7 @@
-/* rest-lit stop, delete and wait: commands about jobs that are named, or have a tag. */
+/* rest-lit stop, keep, delete and wait: commands about jobs that are named, or have a tag. */
 #include <stdio.h>
 
+#include "base/json/put.h"
 #include "jobs/cache/job_entry.h"
 #include "jobs/store/paths.h"
 #include "server/cli/cli_internal.h"
@@ -35,6 +36,35 @@ int cmd_stop(const struct command *c, struct options *o)
 {
 	return remote_jobs_command(
 	    c, o, &(struct job_command){ stop_job, NULL, "WAITING,RUNNING", false });
+}
+
+/* ---- keep: a job whose GPUs are idle --------------------------------------------------------- */
+
+static int keep_job(struct remote *r, const char *job, struct span none, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	REPLY_AUTO reply = { 0 };
+	STR_AUTO body = STR_INIT(REPLY_BYTES);
+	int64_t hours = (r->o->keep_s + 3599) / 3600;
+	(void)none;
+	json_put_open(&body, NULL, '{');
+	json_put_int(&body, "hours", hours);
+	json_put_word(&body, "reason", r->o->reason);
+	str_char(&body, '}');
+	const struct client_call call = { .method = "PUT",
+		                          .path = remote_path(job, "/keep", &arena),
+		                          .type = "application/json",
+		                          .body = str_view(&body),
+		                          .max = REPLY_BYTES };
+	if (remote_ask(r, &call, 200, &reply, e) < 0)
+		return remote_no_job(r, job, e);
+	(void)fprintf(stderr, "%s is kept for %lld hours more\n", job, (long long)hours);
+	return EXIT_OK;
+}
+
+int cmd_keep(const struct command *c, struct options *o)
+{
+	return remote_job_command(c, o, keep_job, NULL);
 }
 
 /* ---- delete: a job that does not run, with its objects, so that its name is free ------------- */

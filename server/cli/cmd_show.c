@@ -104,6 +104,8 @@ static int show_print(struct remote *r, struct span detail, const char *job, str
 	progress_verdict(&out, &p, job);
 	if (p.waiting[0])
 		str_printf(&out, "  %s %s\n", p.stopping ? "reason:  " : "waiting: ", p.waiting);
+	if (progress_put_idle(&out, p.status, "  idle:     "))
+		str_printf(&out, "; allow it with `rest-lit keep %s`\n", job);
 	put_lost_nodes(&out, detail);
 	put_images(&out, detail);
 	put_code(&out, r, job);

@@ -84,6 +84,28 @@ const struct command COMMANDS[] = {
 	  "  rest-lit jobs --user alice --state RUNNING,WAITING\n"
 	  "  rest-lit jobs --tag mnist --sort name --watch\n"
 	  "  rest-lit jobs --tag mnist --metric loss --sort loss\n" },
+	{ "top", cmd_top, FOR_TOP, 0, 0, "takes no file; --user chooses", NULL,
+	  "show what the jobs of a machine use",
+	  "Print what each running job uses, of the last ten minutes, and what the other GPUs\n"
+	  "do; every two seconds again until Ctrl-C, or -n times.  For servers with --local.\n"
+	  "Exit status: 0, 2 refused, or the server does not run the jobs, 3 the server does\n"
+	  "not answer.\n",
+	  "  rest-lit top\n"
+	  "  rest-lit top -n 1 --user alice\n" },
+	{ "usage", cmd_usage, FOR_USAGE, 1, 1, "name one job", "JOB", "show what the tasks of a job have used",
+	  "Print what the tasks of a job use, or have used, of what they asked for: CPUs,\n"
+	  "memory and each GPU, and what they did not use.  For servers with --local.\n"
+	  "Exit status: 0, 2 refused, or there is no such job, or the server does not run it,\n"
+	  "3 the server does not answer.\n",
+	  "  rest-lit usage mnist\n" },
+	{ "report", cmd_report, FOR_REPORT, 0, 0, "takes no file; --since is a time", NULL,
+	  "sum up what users have used",
+	  "Print the GPU hours, CPU hours and energy of your own jobs since a time; for\n"
+	  "administrators of those of all users.  For servers with --local.\n"
+	  "Exit status: 0, 2 refused, or the server does not run the jobs, 3 the server does\n"
+	  "not answer.\n",
+	  "  rest-lit report --since 30d\n"
+	  "  rest-lit report --since 2026-11-01 --until 2026-12-01 --by user,week --csv\n" },
 	{ "show", cmd_show, FOR_SHOW, 1, 1, "name one job", "JOB", "show the state of a job",
 	  "Print state and tasks of a job; if it waits or has failed, also the reason and a\n"
 	  "remedy.\n"
@@ -98,6 +120,12 @@ const struct command COMMANDS[] = {
 	{ "cancel", cmd_stop, FOR_STOP, 0, SIZE_MAX, "name a job, or --tag", "JOB...", "the same as stop",
 	  "Stop jobs, as rest-lit stop does.\nExit status: as of stop.\n",
 	  "  rest-lit cancel mnist\n" },
+	{ "keep", cmd_keep, FOR_KEEP, 1, 1, "name one job", "JOB", "keep a job whose GPUs are idle",
+	  "Keep a job although its GPUs do nothing: until --for is over it is neither shown as\n"
+	  "idle nor stopped by the server's --gpu-idle-stop.  A second call adds its hours; only\n"
+	  "an administrator can add more than ten times --gpu-idle-stop in all.\n"
+	  "Exit status: 0, 2 refused, or there is no such job, 3 the server does not answer.\n",
+	  "  rest-lit keep --for 8h --reason 'debugging until tonight' mnist\n" },
 	{ "fetch", cmd_fetch, FOR_FETCH, 1, 1, "name one job", "JOB[:PATH]", "fetch the results of a job",
 	  "Write the files that a job has left in its results, or only PATH, below a directory,\n"
 	  "also while it runs.  A file that is there with the same size and time stays, so that\n"

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/json/scan.h"
+#include "base/time.h"
 
 enum {
 	FIELD_MAX = 64 * 1024,
@@ -192,6 +193,16 @@ static void progress_put_retries(struct str *out, const struct progress *p)
 	str_printf(out, "retry %lld", (long long)p->retries);
 	if (scan_int(scan_get(p->previous, "appExitCode"), INT32_MIN, INT32_MAX, &code))
 		str_printf(out, " after exit code %lld", (long long)code);
+}
+
+bool progress_put_idle(struct str *out, struct span job, const char *before)
+{
+	char since[RFC3339_MAX];
+	int64_t ms;
+	if (!scan_int(scan_get(job, "gpuIdleSince"), 1, INT64_MAX, &ms))
+		return false;
+	str_printf(out, "%sGPUs idle since %s", before, rfc3339_put(since, ms, 0));
+	return true;
 }
 
 void progress_line(struct str *out, const struct progress *p)

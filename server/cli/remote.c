@@ -6,11 +6,13 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/enc.h"
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
 #include "base/posix/fd.h"
+#include "base/time.h"
 #include "jobs/store/store.h"
 #include "k8s/http/endpoint.h"
 #include "server/auth/token.h"
@@ -22,7 +24,8 @@ enum {
 	GET_MAX = 256 << 20, /* bytes of an answer */
 	PAUSES_MAX = 16,     /* the longest pause, in shortest ones */
 	DEPTH = 64,
-	SECOND = 1000
+	SECOND = 1000,
+	WATCH_MS = 2000
 };
 
 /* A server in this process answers at once. */
@@ -120,6 +123,44 @@ int64_t remote_pause_ms(const struct remote *r, const struct client_answer *a, u
 		ms *= 2;
 	ms = ms / 2 + ms / 2 * (hex[0] % 16) / 16;
 	return a->retry_after_s > 0 ? a->retry_after_s * SECOND + ms : ms;
+}
+
+int remote_time(const char *option, const char *text, const char **time, struct arena *a,
+                struct err *e)
+{
+	static const char UNITS[] = "smhd";
+	static const int64_t SECONDS[] = { 1, 60, 3600, 86400 };
+	char shown[4 * QUOTE_MAX];
+	struct span all = span_of(text);
+	int64_t n;
+	const char *unit = all.n > 1 ? strchr(UNITS, text[all.n - 1]) : NULL;
+	int64_t ms = clock_wall_ms();
+	if (unit && parse_i64(span_to(all, all.n - 1), 0, INT32_MAX, &n) == 0)
+		ms -= n * SECONDS[unit - UNITS] * SECOND;
+	else if (!rfc3339_read(all, &ms) &&
+	         !rfc3339_read(span_of(arena_printf(a, "%sT00:00:00Z", text)), &ms))
+		return err_set(e, 400, NULL,
+		               "--%s: must be a time as in 2026-01-31 or 2026-01-31T12:00:00Z, or "
+		               "90s, 5m, 2h or 1d, is \"%s\"",
+		               option, quote(shown, all));
+	*time = rfc3339_put(arena_alloc(a, RFC3339_MAX), ms > 1 ? ms : 1, 3);
+	return 0;
+}
+
+int remote_watch(struct remote *r, int64_t times,
+                 int (*once)(struct remote *r, int64_t rows, struct err *e), struct err *e)
+{
+	bool terminal = isatty(STDOUT_FILENO);
+	r->patient = times != 1;
+	for (int code = EXIT_OK;;) {
+		(void)fputs(terminal && times != 1 ? "\033[H\033[J" : "", stdout);
+		code = once(r, terminal ? (int64_t)term_size().rows : INT64_MAX, e);
+		times -= times > 0;
+		if (code != EXIT_OK || times == 0 || r->end_ms - clock_ms() <= WATCH_MS)
+			return code;
+		(void)poll(NULL, 0, WATCH_MS);
+		(void)fputs(terminal ? "" : "\n", stdout);
+	}
 }
 
 /* ---- one request ----------------------------------------------------------------------------- */

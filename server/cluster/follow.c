@@ -298,7 +298,8 @@ static void database_stated(void *arg, const struct local_state *state, int64_t 
 	    before, &(struct job_entry_stated){ .summary = &state->summary,
 	                                        .status = state->status,
 	                                        .version = version,
-	                                        .launched_boot_ms = state->launched_boot_ms });
+	                                        .launched_boot_ms = state->launched_boot_ms,
+	                                        .gpu_idle = state->gpu_idle });
 	history_note_end(f->server->history, before, c);
 	cache_put(f->cache, c);
 }

@@ -39,6 +39,8 @@ void job_fields_put(struct str *out, const struct job_entry *job, enum job_view 
 	if (view != VIEW_WEBHOOK)
 		json_put_int(out, "resource", 0);
 	str_char(out, '}');
+	if (job->gpu_idle_ms != JOB_ENTRY_NONE)
+		job_put_ms(out, "gpuIdleSince", job->gpu_idle_ms);
 	if (view != VIEW_WEBHOOK) {
 		job_put_ms(out, "submissionTime", job->created_ms);
 		job_put_ms(out, "retryDelayTime", job->retry_delay_s);

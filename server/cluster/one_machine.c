@@ -149,6 +149,8 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 	/* A job of a single user may do everything that the user may. */
 	out->needs_sandbox = !o->no_auth;
 	out->foreground = s->foreground;
+	out->gpu_idle_ms = s->foreground ? 0 : o->gpu_idle_s * 1000;
+	out->ignore_foreign = strcmp(o->foreign_gpus, "ignore") == 0;
 	out->keep_logs = o->keep_logs;
 	out->keep_results = options_keep_results(o) ?: INT64_MAX; /* none: of earlier jobs */
 	out->arg = s;

@@ -9,12 +9,14 @@
 
 #include "base/json/put.h"
 #include "base/posix/clock.h"
+#include "base/time.h"
 #include "jobs/cache/cache.h"
 #include "jobs/cache/events.h"
 #include "jobs/framework/view.h"
 #include "k8s/http/poster.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/webhook.h"
+#include "server/config/options.h"
 #include "server/state/log.h"
 
 enum {
@@ -28,11 +30,18 @@ enum {
 	END_MS = 2000,
 };
 
+enum stop_cause { STOP_OVER, STOP_IMAGE, STOP_IDLE };
+static const char *const STOPPED_BY[] = {
+	[STOP_OVER] = "a job has reached its time limit and was stopped",
+	[STOP_IMAGE] = "an image cannot be pulled; the job was stopped",
+	[STOP_IDLE] = "the GPUs of a job were idle; it was stopped (--gpu-idle-stop)",
+};
+
 /* A job that is being stopped. */
 struct stopping_job {
 	struct rounds *rounds;
 	const struct job_entry *job; /* NULL: free */
-	bool over;                   /* its time is, else it has an image that cannot be pulled */
+	enum stop_cause cause;
 	struct str patch;
 };
 
@@ -76,28 +85,26 @@ static void rounds_stopped(void *arg, const struct store_reply *reply)
 	 * again. */
 	bool known = ok || store_is_outdated(reply->outcome) || reply->status == 422;
 	if (ok) {
-		struct line line =
-		    log_begin(LOG_INFO, s->over ? "a job has reached its time limit and was stopped"
-		                                : "an image cannot be pulled; the job was stopped");
+		struct line line = log_begin(LOG_INFO, STOPPED_BY[s->cause]);
 		log_text(&line, "user", span_of(s->job->user));
 		log_text(&line, "job", span_of(s->job->job));
 		log_text(&line, "framework", span_of(s->job->name));
-		if (s->over)
+		if (s->cause == STOP_OVER)
 			log_int(&line, "seconds", s->job->max_duration_s);
 		log_end(&line);
 	}
 	if (!r->ending) {
 		FREE_AUTO char *why = xstrndup(reply->message.p, known ? 0 : reply->message.n);
 		cluster_log_trouble(&r->trouble, known ? NULL : why,
-		                    "a job cannot be stopped, although its time is over or its "
-		                    "image cannot be pulled; trying again",
+		                    "a job cannot be stopped, although its time is over, its "
+		                    "image cannot be pulled, or its GPUs are idle; trying again",
 		                    "jobs can be stopped again");
 	}
 	job_entry_drop(TAKE(s->job));
 	str_done(&s->patch);
 }
 
-static void rounds_stop(struct rounds *r, const struct job_entry *job, bool over,
+static void rounds_stop(struct rounds *r, const struct job_entry *job, enum stop_cause cause,
                         const char *reason)
 {
 	struct stopping_job *s = NULL;
@@ -109,7 +116,7 @@ static void rounds_stop(struct rounds *r, const struct job_entry *job, bool over
 	}
 	if (!s)
 		return;
-	*s = (struct stopping_job){ r, job_entry_hold(job), over, STR_INIT(STOP_PATCH_MAX) };
+	*s = (struct stopping_job){ r, job_entry_hold(job), cause, STR_INIT(STOP_PATCH_MAX) };
 	job_stop_patch(&s->patch, &(struct job_stop){ job->uid, job->resource_version, reason });
 	store_request(r->store, &(struct store_request){
 				    .verb = STORE_PATCH,
@@ -180,7 +187,7 @@ static void rounds_stop_refused(struct rounds *r)
 		const struct event *v = rounds_refused(r, job, &a);
 		struct span why = v ? span_cut(v->message, MESSAGE_MAX) : SPAN("");
 		if (v)
-			rounds_stop(r, job, false,
+			rounds_stop(r, job, STOP_IMAGE,
 			            arena_printf(&a,
 			                         "The job was stopped, because %.*s[%lld] "
 			                         "cannot pull its image: %.*s",
@@ -190,6 +197,26 @@ static void rounds_stop_refused(struct rounds *r)
 }
 
 /* ---- rounds ---- */
+
+/* Stops the job if its time without work is over; returns what is left of it. */
+static int64_t rounds_check_idle(struct rounds *r, const struct job_entry *job)
+{
+	const struct options *o = r->server->options;
+	char since[RFC3339_MAX];
+	char warned[RFC3339_MAX];
+	char reason[REASON_MAX];
+	int64_t left_ms =
+	    job_entry_idle_left_ms(job, o->gpu_idle_s ? o->gpu_idle_stop_s * 1000 : 0);
+	if (left_ms <= 0) {
+		(void)snprintf(reason, sizeof(reason),
+		               "GPUs idle since %s, warned at %s; `rest-lit keep JOB` prevents "
+		               "this.",
+		               rfc3339_put(since, job->gpu_idle_ms, 0),
+		               rfc3339_put(warned, job->gpu_warned_ms, 0)); /* it fits */
+		rounds_stop(r, job, STOP_IDLE, reason);
+	}
+	return left_ms;
+}
 
 static void rounds_check_jobs(struct rounds *r)
 {
@@ -206,8 +233,10 @@ static void rounds_check_jobs(struct rounds *r)
 			               "(extras.maxDurationSec of the job, or --max-duration of "
 			               "the server).",
 			               (long long)job->max_duration_s); /* it fits */
-			rounds_stop(r, job, true, reason);
+			rounds_stop(r, job, STOP_OVER, reason);
 		}
+		int64_t idle_ms = rounds_check_idle(r, job);
+		left_ms = idle_ms < left_ms ? idle_ms : left_ms;
 		first_ms = left_ms < first_ms ? left_ms : first_ms;
 		if (r->webhook)
 			webhook_add_job(r->webhook, job);

@@ -1,9 +1,10 @@
 #pragma once
 /*
  * Looks at all jobs about once a second, unless nothing has changed: stops those whose time is over
- * (job_entry_left_ms).  The limit and the start are in the Framework, so a restarted server goes
- * on, and two servers can do this at once: a PATCH has uid and resourceVersion.  Shows the jobs
- * also to the webhook (webhook.h), which reports their ends.
+ * (job_entry_left_ms), and those whose GPUs are idle (--gpu-idle-stop).  The limit and the start
+ * are in the Framework, so a restarted server goes on, and two servers can do this at once: a PATCH
+ * has uid and resourceVersion.  Shows the jobs also to the webhook (webhook.h), which reports their
+ * ends.
  *
  * Every five seconds it looks at jobs with Events of refused pulls (events_refusals), and stops
  * those of which a pod has failed three times: a current one, of a task whose containers do not run

@@ -1,4 +1,4 @@
-/* Selects ended jobs in rounds, posts a report of each, and marks it by an annotation. */
+/* Selects ended and idle jobs in rounds, posts a report of each, and marks it by an annotation. */
 #include "server/cluster/webhook.h"
 
 #include <gnutls/crypto.h>
@@ -41,11 +41,12 @@ static const int64_t LATER = INT64_C(1) << 50;
 
 enum send_state { SEND_FREE, SEND_POSTING, SEND_ANSWERED, SEND_MARKING };
 
-/* The end of a job on its way. */
+/* The end of a job, or that its GPUs are idle, on its way. */
 struct webhook_send {
 	struct webhook *w;
 	enum send_state state;
 	const struct job_entry *job;
+	int64_t idle_ms; /* that was sent; JOB_ENTRY_NONE: its end */
 	struct str patch;
 };
 
@@ -87,10 +88,12 @@ struct webhook {
 
 void webhook_body(struct str *out, const struct job_entry *job, struct span stop_reason)
 {
+	bool ended = job_state_final(job->state);
 	json_put_open(out, NULL, '{');
-	json_put_word(out, "event", "job.ended");
+	json_put_word(out, "event", ended ? "job.ended" : "job.idle");
 	job_fields_put(out, job, VIEW_WEBHOOK, false);
-	json_put_text(out, "stopReason", stop_reason.n ? stop_reason : (struct span){ 0 });
+	if (ended)
+		json_put_text(out, "stopReason", stop_reason.n ? stop_reason : (struct span){ 0 });
 	str_char(out, '}');
 }
 
@@ -173,8 +176,10 @@ static void webhook_send_mark(struct webhook_send *s)
 	str_puts(&s->patch, "{\"metadata\":{");
 	json_put_word(&s->patch, "uid", s->job->uid);
 	json_put_word(&s->patch, "resourceVersion", s->job->resource_version);
-	str_printf(&s->patch, ",\"annotations\":{\"rest-lit/webhook-sent\":\"%lld\"}}}",
-	           (long long)clock_wall_ms() / 1000);
+	bool ended = s->idle_ms == JOB_ENTRY_NONE;
+	str_printf(&s->patch, ",\"annotations\":{\"rest-lit/webhook-%s\":\"%lld\"}}}",
+	           ended ? "sent" : "idle",
+	           (long long)(ended ? clock_wall_ms() / 1000 : s->idle_ms));
 	store_request(s->w->store, &(struct store_request){
 				       .verb = STORE_PATCH,
 				       .kind = KIND_FRAMEWORK,
@@ -233,6 +238,7 @@ static void webhook_send_begin(struct webhook_send *s, const struct job_entry *j
 	int64_t now_s = clock_wall_ms() / 1000;
 	s->state = SEND_POSTING;
 	s->job = job_entry_hold(job);
+	s->idle_ms = job->gpu_idle_ms;
 	if (job_entry_doc(job, &arena, &doc))
 		reason = scan_text(
 		    scan_path(doc, "metadata", "annotations", "rest-lit/stop-reason"), &arena);
@@ -273,11 +279,17 @@ void webhook_round_begin(struct webhook *w)
 	w->was_held = may;
 }
 
+/* Its end, or that its GPUs are idle, has not been marked as sent. */
+static bool webhook_wants_job(const struct job_entry *job)
+{
+	bool idle = job->gpu_idle_ms != JOB_ENTRY_NONE && job->gpu_idle_ms != job->gpu_idle_told_ms;
+	return job->webhook[0] && (job_state_final(job->state) || idle);
+}
+
 void webhook_add_job(struct webhook *w, const struct job_entry *job)
 {
 	uint64_t hash;
-	if (!job_state_final(job->state) || !job->webhook[0] ||
-	    strcmp(job->webhook, w->server->options->instance) != 0)
+	if (!webhook_wants_job(job) || strcmp(job->webhook, w->server->options->instance) != 0)
 		return;
 	w->unsent++;
 	bool may = w->was_held;
@@ -290,7 +302,8 @@ void webhook_add_job(struct webhook *w, const struct job_entry *job)
 	if (!may || (failed && clock_ms() < p->until_ms))
 		return;
 	/* The batch stays sorted; of too many the last one is dropped. */
-	const struct webhook_candidate c = { job->completed_ms + (failed ? LATER : 0), job };
+	int64_t at_ms = job_state_final(job->state) ? job->completed_ms : job->gpu_warned_ms;
+	const struct webhook_candidate c = { at_ms + (failed ? LATER : 0), job };
 	if (w->n == WEBHOOK_BATCH && c.rank >= w->batch[w->n - 1].rank)
 		return;
 	size_t i = w->n < WEBHOOK_BATCH ? w->n++ : w->n - 1;
@@ -326,7 +339,8 @@ void webhook_round_end(struct webhook *w, const struct cache_view *view)
 		if (s->state != SEND_ANSWERED)
 			continue;
 		const struct job_entry *now = view_find(view, span_of(s->job->name));
-		if (!now || strcmp(now->uid, s->job->uid) != 0 || !now->webhook[0]) {
+		if (!now || strcmp(now->uid, s->job->uid) != 0 || !webhook_wants_job(now) ||
+		    now->gpu_idle_ms != s->idle_ms) {
 			webhook_send_ended(s);
 			continue;
 		}

@@ -1,11 +1,12 @@
 #pragma once
 /*
  * Reports the end of each job to --webhook: a signed POST, at least once, one job after the other's
- * own ends in order (docs/WEBHOOK.md).  rounds.c shows it all jobs.
+ * own ends in order (docs/WEBHOOK.md); also that its GPUs are idle.  rounds.c shows it all jobs.
  *
  * The store is the queue.  A job that was submitted to a server with --webhook has the annotation
  * rest-lit/webhook with the name of the installation; after an answer with 2xx or 410 it gets
- * rest-lit/webhook-sent.  Each round selects the oldest unsent ends, at most WEBHOOK_BATCH; a later
+ * rest-lit/webhook-sent, or for idle GPUs rest-lit/webhook-idle with the time since when they are.
+ * Each round selects the oldest unsent ends, at most WEBHOOK_BATCH; a later
  * round finds those that did not fit, and those that failed.  With an API server, a Lease decides
  * which server of the installation sends.
  *
@@ -41,7 +42,8 @@ void webhook_free(struct webhook *w);
 
 /* ---- pure.  Thread: any. ---- */
 
-/* The body of the POST for an ended job; stop_reason: text, may be empty. */
+/* The body of the POST for a job that has ended, or whose GPUs are idle; stop_reason: text, may be
+ * empty. */
 void webhook_body(struct str *out, const struct job_entry *job, struct span stop_reason);
 /* "sha256=HEX": HMAC-SHA256 of TIMESTAMP.BODY. */
 void webhook_signature(char out[static WEBHOOK_SIGNATURE], struct span secret, int64_t timestamp_s,

@@ -18,6 +18,7 @@
 #define NUMBER(f, def, lo, hi)                                                                     \
 	.type = OPTION_NUMBER, AT(f), .number = (def), .min = (lo), .max = (hi)
 #define BYTES(f, def, lo, hi) .type = OPTION_BYTES, AT(f), .number = (def), .min = (lo), .max = (hi)
+#define TIME(f, def, lo, hi)  NUMBER(f, def, lo, hi), .unit = "seconds"
 #define SWITCH(f)             .type = OPTION_SWITCH, AT(f)
 #define LIST(f)               .type = OPTION_LIST, AT(f), .flag_only = true
 
@@ -28,7 +29,7 @@ enum {
 	SERVES = FOR_SERVE | FOR_CONTROLLER,
 	SUBMITS = FOR_SUBMIT | FOR_RESUBMIT,
 	REMOTE = SUBMITS | FOR_JOBS | FOR_SHOW | FOR_STOP | FOR_LOGS | FOR_WAIT | FOR_EVENTS |
-	         FOR_DELETE | FOR_BACKUP | FOR_FETCH
+	         FOR_DELETE | FOR_BACKUP | FOR_FETCH | FOR_TOP | FOR_USAGE | FOR_REPORT | FOR_KEEP
 };
 
 static const char *const RUNTIMES[] = { "image", "configmap", NULL };
@@ -37,6 +38,7 @@ static const char *const USERS[] = { "file", "openpai", NULL };
 static const char *const COMPATS[] = { "", "openpai", NULL };
 static const char *const VISIBILITIES[] = { "all", "vc", "owner", NULL };
 static const char *const ENGINES[] = { "", "local", "none", NULL };
+static const char *const FOREIGN_GPUS[] = { "wait", "ignore", NULL };
 static const char *const IMAGE_SOURCES[] = { "", "host", "oci", NULL };
 static const char *const OUTPUTS[] = { "", "json", "yaml", "table", NULL };
 static const char *const JOB_OUTPUTS[] = { "", "job", NULL };
@@ -88,6 +90,13 @@ static void sort_names(struct str *out, const char *between)
 	static const char *const SORTS[] = { "name", "user", "state", "age", "gpus", "vc" };
 	for (size_t i = 0; i < ARRAY_SIZE(SORTS); i++)
 		str_printf(out, "%s%s", i ? between : "", SORTS[i]);
+}
+
+static void report_names(struct str *out, const char *between)
+{
+	static const char *const COLUMNS[] = { "user", "virtualCluster", "week" };
+	for (size_t i = 0; i < ARRAY_SIZE(COLUMNS); i++)
+		str_printf(out, "%s%s", i ? between : "", COLUMNS[i]);
 }
 
 static const struct form STATES = { LOWER UPPER ",", 256, false,
@@ -151,6 +160,12 @@ const struct option OPTIONS[] = {
 	  .help = "GPUs that all jobs together may use: a number, none or auto" },
 	{ "gpu-devices", GROUP_LOCAL, HERE, false, TEXT(gpu_devices, ""), .value = "PATTERN",
 	  .help = "each file of this pattern is a GPU; default: those in CDI files, else /dev/nvidia[0-9]*" },
+	{ "foreign-gpus", GROUP_LOCAL, HERE, false, CHOICE(foreign_gpus, "wait", FOREIGN_GPUS), .value = "HOW",
+	  .help = "GPUs that programs outside use: jobs wait for them, or ignore the programs" },
+	{ "gpu-idle", GROUP_LOCAL, FOR_SERVE, false, TIME(gpu_idle_s, 1800, 0, INT32_MAX), .value = "TIME",
+	  .help = "a job all of whose GPUs do nothing for so long is shown as idle, and --webhook is told; 0: never" },
+	{ "gpu-idle-stop", GROUP_LOCAL, FOR_SERVE, false, TIME(gpu_idle_stop_s, 0, 0, INT32_MAX), .value = "TIME",
+	  .help = "such a job is stopped so long after that, unless `rest-lit keep` was called; 0: never" },
 	{ "images", GROUP_LOCAL, HERE, true, CHOICE(images, "", IMAGE_SOURCES), .value = "FROM",
 	  .help = "files of tasks: host, this machine's (default of run), or oci, their image's (of serve, with skopeo and umoci)" },
 	{ "mount", GROUP_LOCAL, FOR_RUN, true, LIST(mount), .value = "DIR[:PATH][:rw],...",
@@ -164,8 +179,8 @@ const struct option OPTIONS[] = {
 
 	{ "no-auth", GROUP_AUTH, FOR_SERVE, true, SWITCH(no_auth),
 	  .help = "treat every client as --user; loopback only" },
-	{ "user", GROUP_AUTH, ALL | FOR_TOKEN | FOR_JOBS, true, TEXT(user, ""), .form = &USER, .value = "NAME",
-	  .help = "owner of the jobs or the token; default of translate: $USER, of jobs: all" },
+	{ "user", GROUP_AUTH, ALL | FOR_TOKEN | FOR_JOBS | FOR_TOP, true, TEXT(user, ""), .form = &USER, .value = "NAME",
+	  .help = "owner of the jobs or the token; default of translate: $USER, of jobs and top: all" },
 	{ "jwt-secret-file", GROUP_AUTH, FOR_SERVE | FOR_TOKEN, true, TEXT(jwt_secret_file, ""), .value = "FILE",
 	  .help = "secret that signs tokens (HS256)" },
 	{ "token-check", GROUP_AUTH, FOR_SERVE, true, CHOICE(token_check, "", TOKEN_CHECKS), .value = "HOW",
@@ -329,14 +344,24 @@ const struct option OPTIONS[] = {
 	  .help = "order of the jobs, also NAME of --metric, the smallest first; default: newest first" },
 	{ "watch", GROUP_OUTPUT, FOR_JOBS, true, SWITCH(watch), .flag_only = true,
 	  .help = "show the jobs again and again, until Ctrl-C" },
-	{ "tail", GROUP_OUTPUT, FOR_LOGS, true, NUMBER(tail, -1, -1, INT32_MAX), .flag_only = true, .value = "N",
-	  .help = "only the last N lines of each task; -1: all; also -n" },
-	{ "since", GROUP_OUTPUT, FOR_LOGS, true, TEXT(since, ""), .flag_only = true, .value = "TIME",
-	  .help = "only what was written since a time, 2026-11-27T10:00:00Z, or in the last 90s, 5m, 2h, 1d" },
+	{ "for", GROUP_OUTPUT, FOR_KEEP, true, TIME(keep_s, 86400, 3600, INT32_MAX), .flag_only = true, .value = "TIME",
+	  .help = "keep the job for so long, in addition to what it has: hours, 90m counts as 2" },
+	{ "reason", GROUP_OUTPUT, FOR_KEEP, true, TEXT(reason, ""), .flag_only = true, .value = "TEXT",
+	  .help = "why it needs GPUs that do nothing, at most 200 bytes; kept in its annotation rest-lit/gpu-keep" },
+	{ "tail", GROUP_OUTPUT, FOR_LOGS | FOR_TOP, true, NUMBER(tail, -1, -1, INT32_MAX), .flag_only = true, .value = "N",
+	  .help = "only the last N lines of each task; -1: all; of top: show it N times; also -n" },
+	{ "since", GROUP_OUTPUT, FOR_LOGS | FOR_REPORT, true, TEXT(since, ""), .flag_only = true, .value = "TIME",
+	  .help = "only what was written, or held, since a time, 2026-11-27 or 2026-11-27T10:00:00Z, or in the last 90s, 5m, 2h, 1d" },
+	{ "until", GROUP_OUTPUT, FOR_REPORT, true, TEXT(until, ""), .flag_only = true, .value = "TIME",
+	  .help = "only what was held until a time; default: now" },
+	{ "by", GROUP_OUTPUT, FOR_REPORT, true, TEXT(by, ""), .flag_only = true, .value = "COLUMN,...", .names = report_names,
+	  .help = "a row for each of these; default: user" },
+	{ "csv", GROUP_OUTPUT, FOR_REPORT, true, SWITCH(csv), .flag_only = true,
+	  .help = "print the table as CSV" },
 	{ "limit", GROUP_OUTPUT, FOR_JOBS, true, NUMBER(limit, 0, 0, 50000), .flag_only = true, .value = "N",
 	  .help = "number of jobs, newest first; 0: 50, with --metric 200, which is the most there" },
-	{ "output", GROUP_OUTPUT, FOR_TRANSLATE | FOR_SHOW | FOR_EVENTS, true, CHOICE(output, "", OUTPUTS), .flag_only = true, .value = "FORMAT",
-	  .help = "translate: json (default) or yaml; show and events: table (default) or the server's json; also -o" },
+	{ "output", GROUP_OUTPUT, FOR_TRANSLATE | FOR_SHOW | FOR_EVENTS | FOR_USAGE, true, CHOICE(output, "", OUTPUTS), .flag_only = true, .value = "FORMAT",
+	  .help = "translate: json (default) or yaml; show, events and usage: table (default) or the server's json; also -o" },
 	{ "output", GROUP_OUTPUT, FOR_JOBS, true, CHOICE(output, "", TABLE_OUTPUTS), .flag_only = true, .value = "FORMAT",
 	  .help = "table (default) or the server's json; with --metric table or csv; also -o" },
 
@@ -521,23 +546,39 @@ int option_number(struct span text, bool bytes, int64_t *out)
 	return 0;
 }
 
+int option_time(struct span text, int64_t *out)
+{
+	static const char UNITS[] = "smhd";
+	static const int64_t SECONDS[] = { 1, 60, 3600, 86400 };
+	const char *unit = text.n > 1 ? strchr(UNITS, text.p[text.n - 1]) : NULL;
+	int64_t n;
+	if (parse_i64(span_to(text, text.n - (unit != NULL)), 0, INT32_MAX, &n) < 0)
+		return -1;
+	*out = n * (unit ? SECONDS[unit - UNITS] : 1);
+	return 0;
+}
+
 static int option_set_number(struct options *o, const struct option *option, const char *value,
                              const struct origin *from, struct err *e)
 {
 	bool bytes = option->type == OPTION_BYTES;
+	bool time = option->unit && strcmp(option->unit, "seconds") == 0;
 	int64_t n;
 	if (bytes && parse_i64(span_of(value), 1, MIB - 1, &n) == 0) /* of memory, for example */
 		return err_at(e, 400, "InvalidOption", from->where,
 		              "%s: %s without a unit means bytes; did you mean %sMiB or %sGiB?",
 		              from->what, value, value, value);
-	if (option_number(span_of(value), bytes, &n) < 0 || n < option->min || n > option->max) {
+	if ((time ? option_time(span_of(value), &n) : option_number(span_of(value), bytes, &n)) <
+	        0 ||
+	    n < option->min || n > option->max) {
 		STR_AUTO text = STR_INIT(256);
 		str_printf(&text, "must be a number from %ld to %ld", (long)option->min,
 		           (long)option->max);
 		if (option->unit || bytes)
 			str_printf(&text, " (%s)",
-			           option->unit ? option->unit
-			                        : "bytes; 64KiB, 300M and 16GiB are valid");
+			           time           ? "seconds; 90s, 30m, 12h and 1d are valid"
+			           : option->unit ? option->unit
+			                          : "bytes; 64KiB, 300M and 16GiB are valid");
 		return option_wrong(from, e, str_c(&text), value);
 	}
 	*(int64_t *)option_field(o, option) = n;

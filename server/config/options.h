@@ -59,7 +59,11 @@ enum {
 	FOR_BACKUP = 32768,
 	FOR_CONTROLLER = 65536,
 	FOR_FETCH = 131072,
-	FOR_CHECK = 262144
+	FOR_CHECK = 262144,
+	FOR_TOP = 524288,
+	FOR_USAGE = 1048576,
+	FOR_REPORT = 2097152,
+	FOR_KEEP = 4194304
 };
 
 /* These commands take a command after `--`. */
@@ -120,6 +124,8 @@ struct options {
 	bool webhook_allow_private;
 	const char *visibility, *compat, *exit_spec, *dialects;
 	const char *engine, *gpus, *gpu_devices, *images, *default_image;
+	const char *foreign_gpus, *reason;
+	int64_t gpu_idle_s, gpu_idle_stop_s, keep_s;
 	const char *keep_results; /* a size, or none; see options_keep_results */
 	int64_t cpus, memory, keep_logs;
 	const char *server, *token_file, *ca_file, *state, *name;
@@ -128,8 +134,8 @@ struct options {
 	int64_t ask_gpus, ask_cpus, ask_memory;
 	const char *image, *results;
 	bool no_results;
-	const char *code, *directory, *sort, *metric, *since;
-	bool fetches_code, list, force, yes, watch, hand_back, no_storage;
+	const char *code, *directory, *sort, *metric, *since, *until, *by;
+	bool fetches_code, list, force, yes, watch, hand_back, no_storage, csv;
 	int64_t tail;
 	struct option_list mount, storage, set, env, secret, tag, sweep;
 	int64_t patience_s, timeout_s, max_logs, max_line, limit;
@@ -174,9 +180,10 @@ struct option {
 	int64_t number, min, max;   /* default and bounds of a number */
 	const char *const *choices; /* NULL-terminated */
 	const struct form *form;    /* of a text; NULL: any text.  "" always fits */
-	const char *unit;           /* of a number; NULL for a count */
-	const char *value;          /* name of the value in help: FILE */
-	const char *help;           /* one phrase, no full stop */
+	/* Of a number; NULL for a count.  "seconds": it may end in s, m, h or d. */
+	const char *unit;
+	const char *value; /* name of the value in help: FILE */
+	const char *help;  /* one phrase, no full stop */
 	/* Writes the names of which a text is a list; NULL: it is none. */
 	void (*names)(struct str *out, const char *between);
 };
@@ -212,6 +219,8 @@ void option_variable(struct str *out, const char *name);
 /* "64KiB" -> 65536, units only for bytes: K, M, G and T, powers of 1024, in both cases, also with
  * i, B or iB.  -1 if it is no number. */
 int option_number(struct span text, bool bytes, int64_t *out);
+/* "90", "90s", "5m", "2h" or "1d" in seconds.  -1 if it is none. */
+int option_time(struct span text, int64_t *out);
 /* Gives the member of *o the default, or the value of a fixed limit. */
 void option_reset(struct options *o, const struct option *option);
 /* The default as text: "100KiB", "plain", "false", "". */

@@ -136,6 +136,8 @@ static const char *options_wrong_store(const struct options *o)
 	if (options_keep_results(o) < 0 ||
 	    (options_keep_results(o) > 0 && options_keep_results(o) < MIB))
 		return "--keep-results must be a size of 1MiB or more, such as 10GiB, or none";
+	if (o->gpu_idle_stop_s && !o->gpu_idle_s)
+		return "--gpu-idle-stop needs a --gpu-idle of more than 0: jobs are warned first";
 	if (o->port_start >= o->port_end)
 		return "--port-start must be less than --port-end";
 	if (o->hived_webservice[0] && !o->hived_config[0])

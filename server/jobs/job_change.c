@@ -1,7 +1,7 @@
 /*
- * Changes of a job: stop, delete, tags, scale.  A patch is made from the known state of the job; if
- * the job has changed meanwhile, it is read again and patched again, a few times.  The object is
- * addressed by name and uid, so that a recreated job is never changed.
+ * Changes of a job: stop, delete, tags, scale, keep.  A patch is made from the known state of the
+ * job; if the job has changed meanwhile, it is read again and patched again, a few times.  The
+ * object is addressed by name and uid, so that a recreated job is never changed.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -13,6 +13,7 @@
 #include "base/posix/clock.h"
 #include "base/str.h"
 #include "machine/engine/engine.h"
+#include "server/accounts/account.h"
 #include "server/cluster/rounds.h"
 #include "server/config/options.h"
 #include "server/http/query.h"
@@ -35,8 +36,8 @@ struct job_change {
 	const struct job_entry *job;        /* r holds it */
 	struct span doc, patch;
 	/* The request. */
-	struct span value, role;
-	int64_t n;
+	struct span value, role, reason;
+	int64_t n, until_ms;
 	const char *uid;
 	struct span refused; /* the last patch whose test failed */
 	unsigned tries;
@@ -194,6 +195,7 @@ static struct job_change *change_read(struct request *r, const char *key)
 	}
 	struct job_change *c = job_change_new(r);
 	c->value = fields_get(&fields, key);
+	c->reason = fields_get(&fields, "reason");
 	return c;
 }
 
@@ -574,6 +576,19 @@ static void scale_done(struct job_change *c)
 	              (int)c->role.n, c->role.p, change_id(c), c->n);
 }
 
+/* 409 unless the job waits or runs: false. */
+static bool change_is_possible(const struct job_change *c, const char *done)
+{
+	const struct job_entry *job = c->job;
+	if (!job_state_final(job->state) && job->state != JOB_STOPPING && !job->deleting)
+		return true;
+	answer_refuse(c->r, CONFLICT_JOB,
+	              arena_printf(&c->r->arena,
+	                           "the job is %s: only waiting and running jobs can be %s",
+	                           job->deleting ? "being removed" : JOB_STATES[job->state], done));
+	return false;
+}
+
 static bool scale_plan_patch(struct job_change *c)
 {
 	const struct options *o = c->r->loop->server->options;
@@ -588,13 +603,8 @@ static bool scale_plan_patch(struct job_change *c)
 		.device = o->device,
 	};
 	ERR_AUTO e = { 0 };
-	if (job_state_final(job->state) || job->state == JOB_STOPPING || job->deleting) {
-		(void)err_set(&e, CONFLICT_JOB,
-		              "the job is %s: only waiting and running jobs can be scaled",
-		              job->deleting ? "being removed" : JOB_STATES[job->state]);
-		answer_error(c->r, &e);
+	if (!change_is_possible(c, "scaled"))
 		return false;
-	}
 	const struct engine_asked asked = {
 		.framework = c->doc,
 		.virtual_cluster = span_of(job->cluster),
@@ -632,4 +642,88 @@ void scale_patch(struct request *r)
 	c->plan = scale_plan_patch;
 	c->done = scale_done;
 	job_find(r, change_found);
+}
+
+/* ---- keep: the GPUs of a job may be idle ----------------------------------------------------- */
+
+enum { KEEP_HOURS = 720, KEEP_HOURS_MAX = 87600, KEEP_REASON = 200, HOUR_S = 3600 };
+
+/* NOLINTNEXTLINE(readability-function-size): its parameters */
+const char *keep_add(struct span annotation, int64_t hours, int64_t most, struct span reason,
+                     struct arena *a, struct err *e)
+{
+	int64_t had;
+	int64_t until_ms = job_keep_read(annotation, &had);
+	int64_t now_ms = clock_wall_ms();
+	if (hours > most - had) {
+		(void)err_set(e, INVALID_PARAMETERS,
+		              "hours: must be at most %" PRId64
+		              " in all, and the job has had %" PRId64
+		              "; an administrator may add more",
+		              most, had);
+		return NULL;
+	}
+	until_ms = (until_ms > now_ms ? until_ms : now_ms) + hours * HOUR_S * 1000;
+	return arena_printf(a, "%" PRId64 " %" PRId64 " %.*s", until_ms, had + hours, (int)reason.n,
+	                    reason.p);
+}
+
+static void keep_done(struct job_change *c)
+{
+	const char *more = arena_printf(&c->r->arena, ",\"keptUntil\":%" PRId64, c->until_ms);
+	change_answer(c->r, 200, more, "Keep job %s for %" PRId64 " hours more.", change_id(c),
+	              c->n);
+}
+
+/* The warning goes, and a later one is reported again. */
+static bool keep_plan(struct job_change *c)
+{
+	ERR_AUTO e = { 0 };
+	struct arena *a = &c->r->arena;
+	STR_AUTO body = STR_INIT(PATCH_MAX);
+	int64_t stop_s = c->r->loop->server->options->gpu_idle_stop_s;
+	int64_t most = stop_s ? (stop_s * 10 + HOUR_S - 1) / HOUR_S : KEEP_HOURS;
+	struct span old =
+	    scan_text(scan_path(c->doc, "metadata", "annotations", "rest-lit/gpu-keep"), a);
+	if (!c->r->loop->server->local) {
+		answer_refuse(c->r, 404, "NoMachineError",
+		              "this server does not watch the GPUs of jobs; it would with --local");
+		return false;
+	}
+	if (!change_is_possible(c, "kept"))
+		return false;
+	const char *now =
+	    keep_add(old, c->n, c->r->principal->admin ? KEEP_HOURS_MAX : most, c->reason, a, &e);
+	if (!now) {
+		answer_error(c->r, &e);
+		return false;
+	}
+	c->until_ms = job_keep_read(span_of(now), &most);
+	str_puts(&body, "{\"metadata\":{");
+	json_put_word(&body, "uid", c->uid);
+	json_put_word(&body, "resourceVersion", c->job->resource_version);
+	json_put_open(&body, "annotations", '{');
+	json_put_word(&body, "rest-lit/gpu-keep", now);
+	json_put_null(&body, "rest-lit/gpu-idle");
+	json_put_null(&body, "rest-lit/webhook-idle");
+	str_puts(&body, "}}}");
+	c->patch = arena_span(a, str_view(&body));
+	return true;
+}
+
+void keep_put(struct request *r)
+{
+	struct job_change *c = change_read(r, "hours");
+	if (!c)
+		return;
+	c->reads = true;
+	c->plan = keep_plan;
+	c->done = keep_done;
+	if (!c->value.p || parse_i64(c->value, 1, KEEP_HOURS_MAX, &c->n) < 0)
+		answer_bad(r, "hours: must be a whole number from 1 to 87600", c->value);
+	else if (c->reason.n > KEEP_REASON || !utf8_plain(c->reason))
+		answer_bad(r, "reason: must have at most 200 bytes, without control characters",
+		           c->reason);
+	else
+		job_find(r, change_found);
 }

@@ -1,11 +1,12 @@
 /*
- * GET /api/v2/machine: the resources of this machine, and the jobs that hold or want them.  The
- * engine publishes this after each decision; the names of jobs are those of the list, which all
- * users see.
+ * GET /api/v2/machine: the resources of this machine, the jobs that hold or want them, and what its
+ * GPUs do.  The engine publishes this after each decision; the names of jobs are those of the list,
+ * which all users see, as they see programs outside of jobs, with ps.
  */
 #include <stdlib.h>
 
 #include "base/enc.h"
+#include "base/posix/clock.h"
 #include "machine/engine/engine.h"
 #include "server/http/request.h"
 #include "server/jobs/jobs.h"
@@ -40,6 +41,23 @@ static void machine_put_amounts(struct str *out, const struct amounts *a, const 
 	number_put(out, (double)a->cpus / 1000);
 }
 
+static void machine_put_mb(struct str *out, const char *key, int64_t bytes)
+{
+	json_put_known(out, key, bytes >= 0, bytes >> 20);
+}
+
+static void machine_put_used(struct str *out, const struct engine_used *u)
+{
+	json_put_open(out, "used", '{');
+	figure_put(out, "cpus", u->cpus);
+	machine_put_mb(out, "memoryMB", u->memory);
+	json_put_bool(out, "memoryAtMost", u->memory_at_most);
+	figure_put(out, "busy", u->busy);
+	machine_put_mb(out, "gpuMemoryMB", u->gpu_memory);
+	json_put_known(out, "gpuIdleSince", u->gpus_idle_ms > 0, clock_wall_ms() - u->gpus_idle_ms);
+	str_char(out, '}');
+}
+
 static void machine_put_row(struct request *r, const struct engine_shares *all,
                             const struct machine_row *row, bool waiting)
 {
@@ -56,7 +74,9 @@ static void machine_put_row(struct request *r, const struct engine_shares *all,
 		for (int64_t i = 0; i < all->total.gpus && s->sum.held.gpus; i++)
 			if (all->gpus[i] == s)
 				json_put_int(out, NULL, i);
-		str_puts(out, "]}");
+		str_char(out, ']');
+		machine_put_used(out, &s->used);
+		str_char(out, '}');
 		return;
 	}
 	if (s->place)
@@ -83,6 +103,46 @@ static size_t machine_put_rows(struct request *r, const struct engine_shares *al
 	return n;
 }
 
+static void machine_put_gpus(struct str *out, const struct engine_shares *all,
+                             const struct machine_row *row, size_t rows)
+{
+	STR_AUTO job = STR_INIT(JOB_ID_MAX);
+	char shown[4 * QUOTE_MAX];
+	json_put_open(out, "gpuStates", '[');
+	for (int64_t i = 0; i < all->total.gpus; i++) {
+		const struct usage_gpu *g = &all->gpu[i];
+		job.n = 0;
+		for (size_t k = 0; k < rows && !job.n; k++)
+			if (row[k].share == all->gpus[i])
+				job_id_text(&job, row[k].job);
+		json_put_open(out, NULL, '{');
+		json_put_int(out, "index", i);
+		json_put_word(out, "name", all->gpu_name[i]);
+		json_put_word(out, "uuid", all->gpu_uuid[i]);
+		json_put_word(out, "job", job.n ? str_c(&job) : NULL);
+		json_put_bool(out, "known", g->known);
+		figure_put(out, "busy", g->busy);
+		machine_put_mb(out, "memoryMB", g->memory);
+		machine_put_mb(out, "totalMB", g->total);
+		figure_put(out, "powerW", g->watts);
+		json_put_known(out, "idleSince", g->idle_ms > 0, clock_wall_ms() - g->idle_ms);
+		json_put_open(out, "outside", '[');
+		for (size_t k = 0; k < g->outside_n; k++) {
+			const struct usage_process *p = &g->outside[k];
+			json_put_open(out, NULL, '{');
+			json_put_int(out, "pid", p->pid);
+			/* Names of programs may have any bytes. */
+			json_put_word(out, "user", quote(shown, span_of(p->user)));
+			json_put_word(out, "program", quote(shown, span_of(p->program)));
+			machine_put_mb(out, "memoryMB", p->memory);
+			str_char(out, '}');
+		}
+		str_puts(out, "]}");
+	}
+	str_char(out, ']');
+	json_put_word(out, "gpuFigures", all->no_figures);
+}
+
 /* The name, and the directories that tasks see in their places though they may be in hidden ones.
  */
 static void machine_put_files(struct str *out, const struct engine_shares *all)
@@ -102,13 +162,10 @@ void machine_get(struct request *r)
 	struct engine_shares all;
 	struct amounts held = { 0 };
 	size_t n = 0;
-	if (!s->engine) {
-		answer_refuse(r, 404, "NoMachineError",
-		              "this server does not run jobs on its own machine; it would with "
-		              "--local");
+	if (machine_refuses(r))
 		return;
-	}
 	CACHE_VIEW_AUTO *view = cache_view(s->cache);
+	engine_want_gpus(s->engine);
 	engine_shares(s->engine, &r->arena, &all);
 	struct machine_row *row = ARENA_NEW(&r->arena, struct machine_row, all.n);
 	for (size_t i = 0; i < all.n; i++) {
@@ -125,6 +182,7 @@ void machine_get(struct request *r)
 	machine_put_files(out, &all);
 	machine_put_amounts(out, &all.total, "");
 	machine_put_amounts(out, &held, "Held");
+	machine_put_gpus(out, &all, row, n);
 	size_t running = machine_put_rows(r, &all, row, n, false);
 	size_t waiting = machine_put_rows(r, &all, row, n, true);
 	str_printf(out, ",\"jobsRunning\":%zu,\"jobsWaiting\":%zu}\n", running, waiting);

@@ -6,6 +6,12 @@
  *
  * This header is for other folders.
  *
+ *	static void ssh_found(struct request *r, const struct job_entry *job) { ... answers r ... }
+ *	void ssh_get(struct request *r)
+ *	{
+ *		job_find(r, ssh_found);
+ *	}
+ *
  * Thread: loop
  */
 #include "jobs/cache/job_entry.h"
@@ -75,7 +81,7 @@ handler jobs_watch, job_watch;
 extern const struct parameter JOB_WAIT[], JOBS_WATCH[], JOB_WATCH[];
 
 /* job_change.c */
-handler execution_put, tag_edit, job_delete, scale_patch;
+handler execution_put, tag_edit, job_delete, scale_patch, keep_put;
 
 /* job_events.c */
 handler events_get;
@@ -83,6 +89,15 @@ extern const struct parameter JOB_EVENTS[];
 
 /* job_machine.c */
 handler machine_get;
+
+/* job_usage.c */
+handler job_usage_get;
+/* A number of the figures; -1: it is unknown (null, or absent).  Thread: any. */
+double figure_read(struct span number);
+
+/* job_report.c */
+handler report_get;
+extern const struct parameter REPORT[];
 
 /* backup.c */
 handler backup_get;

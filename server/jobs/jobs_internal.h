@@ -177,6 +177,29 @@ void job_row(struct str *out, const struct job_entry *job, const struct job_why 
 void job_events_show(struct str *out, const struct event *all, size_t n, int64_t created_ms,
                      struct span type);
 
+/* ---- job_usage.c ---- */
+
+enum { USAGE_TASKS = 2000, USAGE_CURVES = 200, USAGE_NOTES = 20 };
+
+/* Appends {"tasks", "tasksTotal", "notes"}: v is in any order, and may have two rows of a pod, of
+ * which that counts which has ended, else that which is longer; it is sorted.  At most USAGE_TASKS
+ * rows, the first USAGE_CURVES with curves, and USAGE_NOTES notes. */
+struct attempt;
+void job_usage_show(struct str *out, struct attempt *v, size_t n);
+/* A number with two digits; null below 0. */
+void figure_put(struct str *out, const char *key, double v);
+/* true: r was answered 404, because this server runs no jobs itself. */
+bool machine_refuses(struct request *r);
+
+/* ---- job_report.c ---- */
+
+struct attempts_query;
+struct attempts_sum;
+/* Reads the parameters since, until and by.  -1 and *e: 400. */
+int report_query_read(struct request *r, int64_t now_ms, struct attempts_query *q, struct err *e);
+void report_show(struct str *out, const struct attempts_query *q, const struct attempts_sum *v,
+                 size_t n, bool more);
+
 struct job_shown;
 
 /*
@@ -236,6 +259,11 @@ struct scale {
 /* Makes the JSON patch (RFC 6902) of this version that scales a task role, in the arena; empty: no
  * change.  -1 and *e: 404 NoJobError (no such role), 400, 409. */
 int scale_plan(const struct scale *s, struct arena *a, struct span *patch, struct err *e);
+
+/* The annotation rest-lit/gpu-keep with `hours` more, from the later of now and its end; `reason`
+ * replaces the old one.  In the arena.  NULL and *e (400): more than `most` in all. */
+const char *keep_add(struct span annotation, int64_t hours, int64_t most, struct span reason,
+                     struct arena *a, struct err *e);
 
 /* ---- job_detail.c ---- */
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "jobs/cache/cache.h"
+#include "jobs/cache/job_entry.h"
 #include "k8s/watch/reflector.h"
 #include "machine/engine/engine.h"
 #include "server/cluster/follow.h"
@@ -239,6 +240,52 @@ static void metrics_put_gpus(const struct scrape *s)
 	metrics_put(s, spare > 0 ? (uint64_t)spare : 0, "state=\"free\"");
 }
 
+static void metrics_put_idle(const struct scrape *s)
+{
+	CACHE_VIEW_AUTO *view = cache_view(metrics_server(s)->cache);
+	struct view_walk walk = { .view = view };
+	uint64_t n = 0;
+	for (const struct job_entry *job; (job = view_next(&walk)) != NULL;)
+		n += job->gpu_idle_ms != JOB_ENTRY_NONE;
+	if (metrics_server(s)->local)
+		metrics_put(s, n, "%s", "");
+}
+
+/* GPUs that somebody has looked at lately; a busy one as hundredths of percent, to have a fraction.
+ */
+static void metrics_put_gpu(const struct scrape *s)
+{
+	ARENA_AUTO a = { 0 };
+	struct engine_shares f = { .gpu = NULL };
+	char labels[LABELS_MAX];
+	if (metrics_server(s)->engine)
+		engine_shares(metrics_server(s)->engine, &a, &f);
+	for (int64_t i = 0; f.gpu && i < f.total.gpus; i++) {
+		(void)snprintf(labels, sizeof(labels), "gpu=\"%lld\"", (long long)i);
+		if (!f.gpu[i].known)
+			continue;
+		if (s->metric->at)
+			metrics_put(s, f.gpu[i].outside_n, "%s", labels);
+		else if (f.gpu[i].busy >= 0)
+			metrics_put_seconds(s, "", labels, (uint64_t)(f.gpu[i].busy * 10000));
+	}
+}
+
+static void metrics_put_cluster(void *scrape, const char *name, int64_t gpu_ms)
+{
+	char labels[LABELS_MAX];
+	(void)snprintf(labels, sizeof(labels), "virtual_cluster=\"%s\"", name);
+	if (gpu_ms)
+		metrics_put_seconds(scrape, "", labels, (uint64_t)gpu_ms * 1000);
+}
+
+static void metrics_put_held(const struct scrape *s)
+{
+	struct scrape copy = *s;
+	if (metrics_server(s)->engine)
+		engine_gpus_held(metrics_server(s)->engine, metrics_put_cluster, &copy);
+}
+
 static void metrics_put_build(const struct scrape *s)
 {
 	metrics_put(s, 1, "version=\"%s\"", REST_LIT_VERSION);
@@ -305,6 +352,14 @@ static const struct metric METRICS[] = {
 	  "Tasks on this machine; --local only. state: waiting (for resources), running.", metrics_put_tasks, 0 },
 	{ "rest_lit_local_gpus", METRIC_GAUGE, "state",
 	  "GPUs of this machine; --local only. state: held (by tasks), foreign (by other programs, as of the last look), free.", metrics_put_gpus, 0 },
+	{ "rest_lit_jobs_gpu_idle", METRIC_GAUGE, "",
+	  "Jobs all of whose GPUs have done nothing for --gpu-idle; --local only.", metrics_put_idle, 0 },
+	{ "rest_lit_gpu_busy_ratio", METRIC_GAUGE, "gpu",
+	  "How busy a GPU of this machine is, from 0 to 1, while that is known; --local only.", metrics_put_gpu, 0 },
+	{ "rest_lit_gpu_outside", METRIC_GAUGE, "gpu",
+	  "Processes on a GPU that belong to no task that holds it; --local only.", metrics_put_gpu, 1 },
+	{ "rest_lit_gpu_held_seconds_total", METRIC_COUNTER, "virtual_cluster",
+	  "GPUs times the time for which jobs held them, since the start of this server; --local only.", metrics_put_held, 0 },
 };
 /* clang-format on */
 

@@ -39,6 +39,7 @@ static const struct {
 	{ "stream", { JOB_FILTERS, JOBS_WATCH } },
 	{ "job-stream", { JOB_WATCH } },
 	{ "job", { JOB_WAIT } },
+	{ "report", { REPORT } },
 	{ "storages", { STORAGES } },
 	{ "clusters", { CLUSTERS } },
 	{ "skus", { SKUS } },

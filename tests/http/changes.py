@@ -277,6 +277,130 @@ def test_local_jobs_can_be_changed(check):
 STOP = {"value": "STOP"}
 
 
+def annotations(yard, name):
+    return yard.object(name)["metadata"]["annotations"]
+
+
+def test_keeping_a_job_adds_hours_and_removes_the_warning(check):
+    """On a directory: the owner up to a limit, an administrator beyond it, a stranger never."""
+    hour = 3600 * 1000
+    with Yard("--gpu-idle-stop", "30m", api=False) as yard:
+        path = yard.submit(job_v2("kept")) + "/keep"
+
+        def keep(who, hours, **more):
+            return yard.change(who, "PUT", path, {"hours": hours, **more})
+        began = time.time() * 1000
+        reply = keep("alice", 2, reason='until "tonight" <b>')
+        equal(check, "kept", reply, 200, None, "Keep job alice~kept for 2 hours more.")
+        until = reply.json["keptUntil"]
+        check.ok("from now", began <= until - 2 * hour <= time.time() * 1000, until)
+        check.equal("stored", annotations(yard, "kept")["rest-lit/gpu-keep"], f'{until} 2 until "tonight" <b>')
+        check.equal("from its end", keep("alice", 3).json["keptUntil"], until + 3 * hour)
+        check.equal("the sum, the last reason", annotations(yard, "kept")["rest-lit/gpu-keep"], f"{until + 3 * hour} 5 ")
+        reply = keep("alice", 1)
+        equal(check, "more than ten times --gpu-idle-stop", reply, 400, "InvalidParametersError")
+        check.ok("it says how much, and what to do", "at most 5" in reply.message and "had 5" in reply.message and
+                 "administrator" in reply.message, reply.message)
+        equal(check, "an administrator", keep("root", 100, reason="x" * 200), 200)
+        for who, status in (("bob", 403), ("carol", 403), (None, 401)):
+            check.equal(f"{who}", keep(who, 1).status, status)
+        for hours in (0, -1, 10**9, 10**30, 1.5, "many", "", None, [1], {"a": 1}, 87601):
+            for who in ("alice", "root"):
+                equal(check, f"{who}: {hours} hours", keep(who, hours), 400, "InvalidParametersError")
+        for reason in ("x" * 201, "ä" * 101, "a\nb", "a\u0007", "a\u202eb"):
+            equal(check, f"reason {reason!r}", keep("root", 1, reason=reason), 400, "InvalidParametersError")
+        equal(check, "no such job", yard.change("alice", "PUT", path.replace("kept", "none"), {"hours": 1}), 404, "NoJobError")
+        check.equal("nothing came of it", annotations(yard, "kept")["rest-lit/gpu-keep"].split(" ", 2)[1:], ["105", "x" * 200])
+    with Yard(api=False) as yard:
+        path = yard.submit(job_v2("kept")) + "/keep"
+        equal(check, "without --gpu-idle-stop", yard.change("alice", "PUT", path, {"hours": 721}), 400, "InvalidParametersError")
+        equal(check, "720 hours", yard.change("alice", "PUT", path, {"hours": "720"}), 200)
+    with Yard() as yard:
+        path = yard.submit(job_v2("kept")) + "/keep"
+        equal(check, "a cluster", yard.change("alice", "PUT", path, {"hours": 1}), 404, "NoMachineError")
+        check.ok("nothing is stored", "rest-lit/gpu-keep" not in annotations(yard, "kept"))
+
+
+def idle(ms, warned=None, boot="other", boot_ms=1):
+    return f"{ms} {warned or ms} {boot} {boot_ms}"
+
+
+def put_state(yard, name, state, code=None, **notes):
+    """A job of alice with this state and these annotations."""
+    yard.submit(job_v2(name))
+    framework = yard.object(name)
+    framework["metadata"]["annotations"].update({f"rest-lit/{k.replace('_', '-')}": v for k, v in notes.items()})
+    outcome = {"completionStatus": {"code": code, "diagnostics": "", "type": {"name": "", "attributes": []}}} if code is not None else {}
+    framework["status"] = {"state": state, "runTime": "2026-01-01T00:00:00Z", "startTime": "2026-01-01T00:00:00Z",
+                           "transitionTime": "2026-01-01T00:00:00Z", "attemptStatus": {"id": 0, "taskRoleStatuses": [], **outcome}}
+    yard.api.update("frameworks", framework["metadata"]["name"], framework)
+
+
+def test_idle_gpus_are_shown_while_the_job_lives(check):
+    """gpuIdleSince in lists and details, only of a job that has the annotation and has not ended."""
+    since = 1767225600123
+    with Yard() as yard:
+        put_state(yard, "idle", "AttemptRunning", gpu_idle=idle(since))
+        put_state(yard, "busy", "AttemptRunning")
+        put_state(yard, "ended", "Completed", 0, gpu_idle=idle(since))
+        put_state(yard, "wrong", "AttemptRunning", gpu_idle="yesterday")
+        yard.warm()
+        rows = {row["name"]: row for row in yard.ask("alice", "GET", "/api/v2/jobs").json}
+        check.equal("rows", {name: row.get("gpuIdleSince") for name, row in rows.items()},
+                    {"idle": since, "busy": None, "ended": None, "wrong": None})
+        check.ok("absent, not null", all("gpuIdleSince" not in rows[name] for name in ("busy", "ended", "wrong")))
+        for name in rows:
+            status = yard.ask("alice", "GET", f"/api/v2/jobs/alice~{name}").json["jobStatus"]
+            check.equal(f"details of {name}", status.get("gpuIdleSince"), since if name == "idle" else None)
+        check.ok("not in v1", "gpuIdleSince" not in yard.ask("alice", "GET", "/api/v1/jobs").body.decode())
+        check.equal("with the same state", rows["idle"]["state"], rows["busy"]["state"])
+
+
+def test_idle_jobs_are_stopped_after_the_warning_only(check):
+    """--gpu-idle-stop: kept, ended and waiting jobs, and those without a warning, go on; also one
+    whose warning is of another boot, until this server has known it for that time."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
+        boot = f.read().strip()
+    now, boot_ms = int(time.time() * 1000), int(time.clock_gettime(time.CLOCK_BOOTTIME) * 1000)
+    day = 86400 * 1000
+    old = idle(now - day, now - day, boot, 1)
+    later = f"{now + day} 24 why"
+    with Yard("--gpu-idle-stop", "1h") as yard:
+        for i in range(20):
+            put_state(yard, f"kept{i}", "AttemptRunning", gpu_idle=old, gpu_keep=later)
+            put_state(yard, f"ended{i}", "Completed", 0, gpu_idle=old)
+            put_state(yard, f"unknown{i}", "Unheard", gpu_idle=old)
+            put_state(yard, f"silent{i}", "AttemptRunning", gpu_idle=("", "x", f"{now - day}", f"0 1 {boot} 1")[i % 4])
+            # The clocks were set by a day, in both directions.
+            put_state(yard, f"young{i}", "AttemptRunning",
+                      gpu_idle=idle(now, now + (i % 3 - 1) * day, boot if i % 2 else "other", boot_ms if i % 2 else 1))
+        put_state(yard, "stopped", "AttemptRunning", gpu_idle=old, gpu_keep=f"{now - day} 1 over")
+        put_state(yard, "future", "AttemptRunning", gpu_idle=idle(now + day, now + day, boot, 1))
+        yard.warm()
+        for name in ("stopped", "future"):
+            check.ok(f"{name}: by the boot clock it is time", wait_until(lambda n=name: yard.object(n)["spec"]["executionType"] == "Stop"),
+                     yard.object(name)["spec"]["executionType"])
+        reason = annotations(yard, "stopped")["rest-lit/stop-reason"]
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime((now - day) // 1000))
+        check.equal("reason", reason, f"GPUs idle since {at}, warned at {at}; `rest-lit keep JOB` prevents this.")
+        time.sleep(3)  # more rounds
+        names = [f"{kind}{i}" for kind in ("kept", "ended", "unknown", "silent", "young") for i in range(20)]
+        check.equal("0 of 100 others", [n for n in names if yard.object(n)["spec"]["executionType"] != "Start"], [])
+        check.ok("the log says so", "--gpu-idle-stop" in yard.server.log())
+    with Yard("--gpu-idle-stop", "2") as yard:
+        put_state(yard, "other", "AttemptRunning", gpu_idle=idle(now - day))
+        yard.warm()
+        began = time.monotonic()
+        check.ok("of another boot", wait_until(lambda: yard.object("other")["spec"]["executionType"] == "Stop"))
+        check.ok("after it was known so long", time.monotonic() - began > 1, time.monotonic() - began)
+    for options in ((), ("--gpu-idle", "1h")):
+        with Yard(*options) as yard:
+            put_state(yard, "goes-on", "AttemptRunning", gpu_idle=old)
+            yard.warm()
+            time.sleep(3)
+            check.equal(f"{options}: without --gpu-idle-stop", yard.object("goes-on")["spec"]["executionType"], "Start")
+
+
 def test_refused_changes_name_the_value_and_the_choices(check):
     """A refusal contains the given value and the allowed values."""
     with Yard(api=False) as yard:

@@ -374,7 +374,7 @@ def test_logs_print_the_last_lines_only(check):
             check.equal(f"--since {since}", cli("logs", *at, "--since", since, "job", "worker-1")[:2], (0, "other\n"))
         check.ok("asks for a time", fake.requests[-1][1].endswith("?follow=false&since=2026-01-31T12:00:00.000Z"),
                  fake.requests[-1][1])
-        for since in ("x", "5", "m", "-5m", "2026-01-31", "2026-01-31T12:00:00+01:00"):
+        for since in ("x", "5", "m", "-5m", "2026-01-32", "2026-01-31T12:00:00+01:00"):
             code, out, err = cli("logs", *at, f"--since={since}", "job")
             check.ok(f"--since {since}", code == 2 and "--since" in err and "90s" in err, err)
         fake.dropped["worker", 1, 0] = 100

@@ -615,7 +615,7 @@ SCHEMA_KEYS = {"title", "multipleOf", "maximum", "exclusiveMaximum", "minimum", 
                "default", "nullable"}
 
 
-OPERATION_VERBS = "add|check|create|delete|get|list|log|probe|put|remove|revoke|scale|stop|submit|update|upload|watch"
+OPERATION_VERBS = "add|check|create|delete|get|keep|list|log|probe|put|remove|revoke|scale|stop|submit|update|upload|watch"
 NUMBER = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}  # of an index, a retry, an attempt
 
 

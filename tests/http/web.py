@@ -12,7 +12,7 @@ POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 
           "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'")
 TYPES = {"html": HTML, "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8",
          "json": "application/json; charset=utf-8", "md": "text/markdown; charset=utf-8", "txt": "text/plain; charset=utf-8"}
-COMPRESSED_MAX = 200 * 1024
+COMPRESSED_MAX = 212 * 1024
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 GZIP = {"Accept-Encoding": "gzip, deflate, br"}
 

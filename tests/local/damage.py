@@ -200,7 +200,12 @@ def a_link(where, _):
 def newer(where, _):
     settle(where)
     database(where, "CREATE TABLE later(x)")
-    database(where, "PRAGMA user_version = 2")
+    database(where, "PRAGMA user_version = 99")
+
+
+def attempt_row(where, _):
+    settle(where)
+    database(where, "INSERT INTO attempt(uid, framework, figures) VALUES ('damaged', 'f', '{'), ('', 'f', '')")
 
 
 REFUSED = {
@@ -232,6 +237,7 @@ STARTED = {
     "store.db of another server": swapped,
     "old backup": old_backup,
     "row of code missing": no_row_of_code,
+    "rows of usage": attempt_row,
     "log missing": missing("store.db-wal"),
     "log with flipped bytes": flipped_log,
     "log with another head": log_head,
@@ -344,6 +350,9 @@ def starts(check, kind, where, server, names, before, databases, text):
         aside = files(where, "damaged/store.db-wal")
         check.equal(f"{kind}: the log is kept", list(aside.values()), [databases["store.db-wal"]])
         check.ok(f"{kind}: it is told", "store.db-wal was damaged" in server.log() and "store.db-wal was damaged" in said.replace("\n         ", " "), said)
+    if kind == "rows of usage":
+        check.equal(f"{kind}: all jobs are there", lost, set())
+        check.ok(f"{kind}: it is told", "2 records of what tasks have used were damaged, and were dropped" in server.log(), server.log())
     if kind == "row of code missing":
         check.ok(f"{kind}: it is told", server.logged("the database lacks code that was uploaded") and
                  "the database lacks code that was uploaded" in check_output(where).replace("\n         ", " "), server.log())

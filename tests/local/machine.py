@@ -36,7 +36,8 @@ class Machine(Server):
     """`rest-lit serve --local`, as an ordinary user unless `root`.  The directory outlives the
     server: see again()."""
 
-    def __init__(self, *arguments, where=None, gpus=0, pattern=None, root=False, **more):
+    def __init__(self, *arguments, where=None, gpus=0, pattern=None, root=False, inside=(), **more):
+        """inside: a command that executes the server."""
         self.where = where or os.path.join(tempfile.mkdtemp(prefix="rest-lit-local."), "jobs")
         self.gpu_files = [os.path.join(os.path.dirname(self.where), f"gpu{i}") for i in range(gpus)]
         for path in self.gpu_files:
@@ -49,15 +50,15 @@ class Machine(Server):
         if os.geteuid() == 0 and not root and not ours:
             for path in (os.path.dirname(self.where), *self.gpu_files):
                 os.chown(path, NOBODY, NOBODY)
-            more["program"] = [*AS_NOBODY, BINARY]
+            more["program"] = [*inside, *AS_NOBODY, BINARY]
         # Tests that run at the same time listen on 20000 and above.
         super().__init__("--local", self.where, "--images", "host", "--cpus", "64", "--port-start", "10000",
                          "--port-end", "20000", *devices, *arguments, **more)
-        self.pattern, self.gpus, self.root, self.more_arguments = pattern, gpus, root, arguments
+        self.pattern, self.gpus, self.root, self.more_arguments, self.inside = pattern, gpus, root, arguments, inside
 
     def again(self):
         """The same directory, after this one has been stopped or killed."""
-        return Machine(*self.more_arguments, where=self.where, gpus=self.gpus, root=self.root)
+        return Machine(*self.more_arguments, where=self.where, gpus=self.gpus, root=self.root, inside=self.inside)
 
     # ---- jobs ----
     def start(self, name, roles, **more):

@@ -8,6 +8,7 @@ import os
 import re
 import sqlite3
 import tempfile
+import time
 
 from harness import ROOT, Server, wait_until
 from machine import Machine, role
@@ -49,7 +50,9 @@ def test_stores_of_all_releases_are_read(check):
     found = sorted(glob.glob(os.path.join(STORES, "*.db.xz")))
     check.ok("this version has one, see above", os.path.join(STORES, f"{version}.db.xz") in found, found)
     number = re.search(r"SCHEMA_VERSION = (\d+)", read("machine/store/database.c"))[1]
-    check.equal("COMPAT.md has the number of store.db", re.findall(r"^\| (\d+) \| (?:.* )?([\d.]+) \|$", read("docs/COMPAT.md"), re.M)[-1], (number, version))
+    rows = re.findall(r"^\| (\d+) \| (?:.* )?([\d.]+) \|$", read("docs/COMPAT.md"), re.M)
+    check.equal("COMPAT.md has the number of store.db", rows[-1][0], number)
+    check.ok("its versions go up to this one, or the next", any(of == version for _, of in rows), rows)
     for path in found:
         name = os.path.basename(path)
         with tempfile.TemporaryDirectory() as d:
@@ -65,3 +68,28 @@ def test_stores_of_all_releases_are_read(check):
                 check.equal(f"{name}: the code", jobs["bad"]["appExitCode"], 255)
                 check.ok(f"{name}: the text", b"exit 3" in s.request("GET", "/api/v2/jobs/alice~bad/config").body)
             check.ok(f"{name}: nothing is set aside", not os.path.exists(f"{d}/damaged"), os.listdir(d))
+            with contextlib.closing(sqlite3.connect(f"{d}/store.db")) as store:
+                check.equal(f"{name}: it is of this version", str(store.execute("PRAGMA user_version").fetchone()[0]), number)
+
+
+def test_store_of_the_version_before_survives_kills_while_it_is_taken_over(check):
+    """Killed at some moments of the first start, the store is the old one or the new one, with all jobs."""
+    numbers = set()
+    with tempfile.TemporaryDirectory() as d:
+        for pause in range(12):
+            where = os.path.join(d, str(pause))
+            for folder in "", "logs", "pods":
+                os.makedirs(os.path.join(where, folder), 0o700, exist_ok=True)
+            with lzma.open(os.path.join(STORES, "0.2.db.xz")) as f, open(f"{where}/store.db", "wb") as out:
+                out.write(f.read())
+            first = Server("--local", where, "--engine", "none", wait=False)
+            time.sleep(pause * 0.01)
+            first.kill()
+            with contextlib.closing(sqlite3.connect(f"file:{where}/store.db?immutable=1", uri=True)) as store:
+                numbers.add(store.execute("PRAGMA user_version").fetchone()[0])
+            with Server("--local", where, "--engine", "none") as s:
+                states = {one["name"]: one["state"] for one in s.request("GET", "/api/v2/jobs").json}
+                check.equal(f"killed after {pause * 10} ms: all jobs", states, STATES)
+            check.ok(f"killed after {pause * 10} ms: nothing else is left",
+                     not {"damaged", "store.db.new", "store.db.new-wal"} & set(os.listdir(where)), os.listdir(where))
+    check.ok("one of two versions", numbers <= {1, 2}, numbers)

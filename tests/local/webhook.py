@@ -75,6 +75,47 @@ def test_webhook_reports_each_end_once(check):
             again.remove()
 
 
+def test_webhook_reports_idle_gpus_once_for_each_warning(check):
+    """The annotation is set in the database; a job that somebody keeps is reported again with the next one."""
+    def flag(m, name, since):
+        m.process.kill()
+        m.process.wait()
+        m.change("UPDATE object SET body = json_set(body, '$.metadata.annotations.\"rest-lit/gpu-idle\"', ?) "
+                 "WHERE body ->> '$.metadata.annotations.jobName' = ?", f"{since} {since + 5} other 7", name)
+        return m.again()
+
+    def marked(m, name):
+        return m.framework(name)["metadata"]["annotations"].get("rest-lit/webhook-idle")
+    with Secret() as secret, Receiver(answers={"idle": [500]}) as to:
+        m = Machine(*arguments(to.url, secret))
+        m.start("idle", {"main": role("exec sleep 1000")})
+        m.start("other", {"main": role("exec sleep 1000")})
+        check.ok("they run", all(m.wait(n, "RUNNING") == "RUNNING" for n in ("idle", "other")))
+        check.equal("nothing is reported", to.got, [])
+        again = flag(m, "idle", 1767225600000)
+        check.ok("reported, after a failure", wait_until(lambda: marked(again, "idle") == "1767225600000"))
+        sent_now = to.got[-1]
+        check.equal("form", (sent_now["event"], sent_now["name"], sent_now["state"], sent_now["gpuIdleSince"], sent_now["completedTime"]),
+                    ("job.idle", "idle", "RUNNING", 1767225600000, None))
+        check.ok("no member of an end", "stopReason" not in sent_now, sent_now)
+        n = len(to.got)
+        third = flag(again, "idle", 1767225700000)
+        check.ok("the next warning", wait_until(lambda: marked(third, "idle") == "1767225700000"))
+        check.equal("once", (len(to.got), to.got[-1]["gpuIdleSince"]), (n + 1, 1767225700000))
+        reply = third.request("PUT", f"/api/v2/jobs/{USER}~idle/keep", '{"hours": 1}', {"Content-Type": "application/json"})
+        check.equal("kept", reply.status, 200)
+        notes = third.framework("idle")["metadata"]["annotations"]
+        check.ok("the warning is gone", "rest-lit/gpu-idle" not in notes and "rest-lit/webhook-idle" not in notes, notes)
+        third.stop_job("idle")
+        third.wait("idle")
+        check.ok("its end, in its form", wait_until(lambda: to.got[-1]["event"] == "job.ended"), to.got[-1])
+        check.ok("without idleness", "gpuIdleSince" not in to.got[-1], to.got[-1])
+        check.equal("the other job: nothing", [g for g in to.got if g["name"] == "other"], [])
+        third.remove()
+        again.remove()
+        m.remove()
+
+
 def test_webhook_reports_after_an_outage(check):
     """The receiver is down for a while, and the server is killed meanwhile. A submission without
     --webhook is not reported."""

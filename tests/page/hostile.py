@@ -109,7 +109,13 @@ class MirrorHandler(http.server.BaseHTTPRequestHandler):
         elif path == "/api/v2/machine":
             real = self.real(path)
             waiting = {**real["running"][0], "position": 1, "message": "a GPU"}
-            self.answer({**real, "running": self.many(real["running"][0]), "queue": self.many(waiting)})
+            states = [{"known": True, "outside": [{"pid": 1, "user": text, "program": text}]} for text in texts]
+            self.answer({**real, "running": self.many(real["running"][0]), "queue": self.many(waiting), "gpus": len(texts), "gpuStates": states})
+        elif path == "/api/v2/report":
+            self.answer({"rows": [{"user": text, "virtualCluster": text, "gpuHours": 1, "attempts": 1, "failed": 0} for text in texts], "more": False})
+        elif rest and rest[1] == "/usage":
+            task = {"taskIndex": 0, "jobAttempt": 0, "taskAttempt": 0, "running": True, "boundTime": 1, "heldSeconds": 1, "figures": None, "curves": None}
+            self.answer({"tasks": [{**task, "taskRole": text} for text in texts], "tasksTotal": len(texts), "notes": texts})
         elif path == "/api/v2/tokens":
             self.answer({"tokens": [f"a.b.{i}" for i in range(len(texts))], "names": texts, "stored": True, "revocable": True})
         elif path == "/api/v2/info" or path.startswith(("/api/v2/users/", "/api/v2/tokens/")):
@@ -220,6 +226,11 @@ def test_page_job_shows_hostile_texts_as_text(check):
                      "echo last; exit 1", "FAILED")
 
 
+def test_page_use_shows_hostile_texts_as_text(check):
+    hostile_page(check, "#/jobs/alice~shape?view=usage&task=*", lambda p: p.js("return document.querySelectorAll('.task-use').length === 50"))
+    hostile_page(check, "#/report?by=user,virtualCluster", has_cells)
+
+
 def test_page_compare_shows_hostile_texts_as_text(check):
     hostile_page(check, "#/compare?jobs=alice~compare-1,%3Cimg%20src=x%20onerror=ran(0)%3E~compare-2",
                  lambda p: p.has("table", "Differences") and has_cells(p))
@@ -235,4 +246,4 @@ def test_page_mistakes_show_hostile_texts_as_text(check):
 
 CORE = [test_page_shows_some_hostile_texts_as_text]
 WHOLE = [test_page_machine_shows_hostile_texts_as_text, test_page_jobs_show_hostile_texts_as_text,
-         test_page_job_shows_hostile_texts_as_text, test_page_compare_shows_hostile_texts_as_text, test_page_mistakes_show_hostile_texts_as_text]
+         test_page_job_shows_hostile_texts_as_text, test_page_compare_shows_hostile_texts_as_text, test_page_use_shows_hostile_texts_as_text, test_page_mistakes_show_hostile_texts_as_text]

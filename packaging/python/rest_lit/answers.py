@@ -56,6 +56,7 @@ class JobRow:
     totalTaskRoleNumber: int
     jobPriority: typing.Optional[str]
     previousExitCode: typing.Optional[int] = None
+    gpuIdleSince: typing.Optional[int] = None
     waitingReason: typing.Optional[WaitingReason] = None
 
 
@@ -141,6 +142,7 @@ class JobStatus:
     appExitTriggerTaskIndex: typing.Optional[int]
     appExitDiagnostics: typing.Optional[str]
     appExitMessages: typing.Optional[AppExitMessages]
+    gpuIdleSince: typing.Optional[int] = None
     attemptId: typing.Optional[int] = None
     appId: typing.Optional[str] = None
     previousEnd: typing.Optional[PreviousEnd] = None

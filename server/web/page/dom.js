@@ -126,6 +126,13 @@ export function time(ms) {
 	return local.toISOString().slice(0, 19).replace("T", " ");
 }
 
+/** "idle since 14:02", with the day unless it is today. */
+export function idleText(since) {
+	const at = time(since);
+	const isToday = at.slice(0, 10) === time(now()).slice(0, 10);
+	return `idle since ${at.slice(isToday ? 11 : 0, 16)}`;
+}
+
 /** "512 B", "1.5 MiB". */
 export function sizeOf(n) {
 	if (!Number.isFinite(n)) return "";

@@ -1,6 +1,7 @@
 // The head of the page of a job: its name, state, times, tags and what one can do with it.
 
 import { actions, tagList } from "./actions.js";
+import { session } from "./api.js";
 import { timeLine } from "./chart.js";
 import { button, duration, el, fill, now, onlyChanges, state, time } from "./dom.js";
 import { isOver } from "./tasks.js";
@@ -21,19 +22,22 @@ export class JobHead {
 	state = el("p", { role: "status", "aria-label": "State" });
 	#times = el("div", { class: "times", role: "img" });
 	#words = el("p", { class: "soft" });
+	#use = el("p", { class: "soft", hidden: true });
+	#line; // in #use
 	#once = onlyChanges();
 
 	/** job: as of actions(), and its owner; copy(): copies the address. */
 	constructor(job, refresh, copy) {
 		const { name, owner } = job;
-		this.name = name;
+		Object.assign(this, { name, job, refresh });
 		this.actions = actions(job, refresh, button("Copy link", copy,
 			{ title: "Copy the address of what is shown" }));
 		this.tags = tagList(job, refresh);
 		const title = el("h1", { tabindex: "-1", title: name }, name);
 		this.elements = [el("div", { class: "job-head" }, title,
 			el("span", { class: "soft owner" }, owner), this.state, this.tags.element,
-			this.actions.element), el("div", { class: "time-line" }, this.#times, this.#words),
+			this.actions.element), el("div", { class: "time-line" }, this.#times, this.#words,
+			this.#use),
 		this.actions.error];
 	}
 
@@ -48,7 +52,19 @@ export class JobHead {
 		});
 		this.#once("tags", tags, () => this.tags.update(tags));
 		this.actions.update(detail);
+		this.#showUse(detail);
 		this.tick();
+	}
+
+	/** Of a running job with GPUs on this machine: whether it uses them. */
+	#showUse({ jobStatus: status, taskRoles }) {
+		const isShown = session.local && status.state === "RUNNING" &&
+			Object.values(taskRoles).some(({ taskRoleStatus: role }) => role.gpuNumber);
+		this.#use.hidden = !isShown;
+		if (isShown) import("./used.js").then(({ UseLine }) => {
+			this.#line ??= new UseLine(this.#use, this.job, this.refresh);
+			this.#line.show(status);
+		}, () => {}); // the next look may succeed
 	}
 
 	/** Shows how long the job has waited and run: as a line, and in the words of its colours. */

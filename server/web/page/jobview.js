@@ -13,8 +13,9 @@ import { Tabs } from "./tabs.js";
 import { ALL, TaskList, taskName, tasksInOrder, tasksOf } from "./tasks.js";
 
 const LOG = "log";
-const VIEWS = { [LOG]: "Log", details: "Details", events: "Events", attempts: "Attempts",
-	results: "Results", config: "Configuration" };
+const USAGE_MS = 10000; // between two looks
+const VIEWS = { [LOG]: "Log", details: "Details", usage: "Usage", events: "Events",
+	attempts: "Attempts", results: "Results", config: "Configuration" };
 
 /** The failure of what is shown; while the next attempt waits, that of the one before it. */
 function shownFailure({ jobStatus: status }) {
@@ -36,7 +37,8 @@ export class JobView {
 		const { username: user, admin } = session.user;
 		const path = pathOf(id), mayChange = admin || user === owner;
 		// As in the address; others are empty.
-		this.at = { attempt, task, try: tried, line, view: view in VIEWS ? view : LOG };
+		const isThere = view in VIEWS && (session.local || view !== "usage");
+		this.at = { attempt, task, try: tried, line, view: isThere ? view : LOG };
 		Object.assign(this, { id, path, signal });
 		const job = { id, owner, name, path, user, mayChange };
 		this.head = new JobHead(job, refresh, () => this.#copyLink());
@@ -56,7 +58,7 @@ export class JobView {
 
 	#fillTabs() {
 		const { [LOG]: log, ...others } = this.tabs.panels;
-		const { details, events, attempts, results, config } = others;
+		const { details, usage, events, attempts, results, config } = others;
 		log.className = ""; // the log has its own frame
 		for (const panel of Object.values(others)) panel.tabIndex = 0;
 		fill(details, this.#parts.facts, this.#parts.task, this.#parts.chart);
@@ -65,12 +67,17 @@ export class JobView {
 		fill(config, el("div", { class: "toolbar" }, button("Copy the configuration", copy)), text);
 		this.results = new ResultsView(results, `${this.path}/results`, this.signal);
 		this.tabs.offer("results", false);
+		this.tabs.offer("usage", session.local);
 		const load = (host, ask, make) => async () => // the server's answer, or why it refuses
 			fill(host, await ask().then(make).catch(({ message }) =>
 				el("p", { class: "error" }, `Not shown: ${message}`)));
 		this.loads = {
 			config: load(text, () => written(this.path, { signal: this.signal }), (all) => all),
 			results: () => this.results.load(),
+			usage: () => import("./usage.js").then(({ UsageView }) => {
+				this.usage ??= new UsageView(usage, `${this.path}/usage`, this.signal);
+				this.usage.show(this.task);
+			}, ({ message }) => fill(usage, `Not shown: ${message}`)),
 			events: load(events, () => this.#get("events"), eventTable),
 			attempts: load(attempts, () => this.#get("job-attempts"), (all) => attemptTable(all,
 				(i) => this.#choose({ attempt: i + 1, try: "", line: null, view: LOG }))),
@@ -197,7 +204,8 @@ export class JobView {
 			.then((yes) => this.tabs.offer("results", yes)).catch(() => {}));
 		this.tabs.choose(view);
 		if (view === "details") this.#showDetails();
-		const due = { events: now(), results: now(), attempts: [retries, state], config: true };
+		const due = { events: now(), results: now(), attempts: [retries, state], config: true,
+			usage: [this.task, Math.floor(now() / USAGE_MS)] };
 		if (view in due) this.#once(view, due[view], this.loads[view]);
 	}
 

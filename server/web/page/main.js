@@ -10,6 +10,7 @@ const ROUTES = [
 	[/^\/compare$/, () => import("./compare.js")],
 	[/^\/submit$/, () => import("./submit.js")],
 	[/^\/machine$/, () => import("./machine.js")],
+	[/^\/report$/, () => import("./report.js")],
 	[/^\/account$/, () => import("./account.js")],
 	[/^\/sign-in$/, () => import("./signin.js"), true],
 ];

@@ -2,7 +2,7 @@
 
 import { changes, get, isPassing, pause, watch } from "./api.js";
 import { whyEnded } from "./details.js";
-import { duration, el, exitText, hashOf, idOf, now, pathOf, runMs, runTime, state,
+import { duration, el, exitText, hashOf, idleText, idOf, now, pathOf, runMs, runTime, state,
 	time } from "./dom.js";
 
 export const STATES = ["WAITING", "RUNNING", "STOPPING", "SUCCEEDED", "FAILED", "STOPPED"];
@@ -39,10 +39,12 @@ async function askForEnds() {
 const exitOf = ({ appExitCode: code, completedTime }) =>
 	(code && completedTime ? `exit code ${code}` : "");
 
-function stateOf({ retries, completedTime, previousExitCode: previous, waitingReason }) {
+function stateOf({ retries, completedTime, previousExitCode: previous, waitingReason,
+	gpuIdleSince: idle }) {
 	const after = previous === undefined ? "" : ` after exit code ${previous}`;
 	const tries = retries > 0 && !completedTime && `try ${retries + 1}${after}`;
-	return [tries, waitingReason?.message].filter(Boolean).join("; ");
+	return [tries, waitingReason?.message, idle && `GPUs ${idleText(idle)}`]
+		.filter(Boolean).join("; ");
 }
 
 /** For a row in view. */

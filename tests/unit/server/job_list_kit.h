@@ -23,5 +23,6 @@ static inline struct job_entry job_by_hand(struct job_entry j)
 	j.created_ms = j.created_ms ?: 1000;
 	j.launched_ms = j.launched_ms ?: JOB_ENTRY_NONE;
 	j.completed_ms = j.completed_ms ?: JOB_ENTRY_NONE;
+	j.gpu_idle_ms = j.gpu_idle_ms ?: JOB_ENTRY_NONE;
 	return j;
 }

@@ -158,6 +158,153 @@ TEST(test_time_left_counts_the_monotonic_clock_of_this_boot)
 	}
 }
 
+#define IDLE_ENTRY(state, idle, keep, execution)                                                   \
+	"{\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"annotations\":{\"rest-lit/gpu-idle\":" idle \
+	",\"rest-lit/gpu-keep\":" keep "}},\"spec\":{\"executionType\":\"" execution               \
+	"\"},\"status\":{\"state\":\"" state "\"}}"
+
+TEST(test_idle_annotation_that_is_wrong_counts_as_absent)
+{
+	static const char *const WRONG[] = { "",
+		                             " ",
+		                             "x",
+		                             "5",
+		                             "0 5 b 7",
+		                             "-1 5 b 7",
+		                             "5 ",
+		                             "5  b 7",
+		                             "5 x b 7",
+		                             "5.5 5 b 7",
+		                             "99999999999999999999 5 b 7" };
+	int64_t warned_ms;
+	int64_t boot_ms;
+	for (size_t i = 0; i < ARRAY_SIZE(WRONG); i++)
+		assert_int_equal(job_idle_read(span_of(WRONG[i]), &warned_ms, &boot_ms),
+		                 JOB_ENTRY_NONE);
+	static const char *const TEXTS[] = { "null", "7", "{}", "\"\"", "\"x\"" };
+	for (size_t i = 0; i < ARRAY_SIZE(TEXTS); i++) {
+		FREE_AUTO char *text = xasprintf(IDLE_ENTRY("AttemptRunning", "%s", "%s", "Start"),
+		                                 TEXTS[i], TEXTS[i]);
+		JOB_ENTRY_AUTO *c = job_entry_new(span_of(text));
+		assert_non_null(c);
+		assert_int_equal(c->gpu_idle_ms, JOB_ENTRY_NONE);
+		assert_int_equal(c->gpu_kept_ms, 0);
+		assert_int_equal(job_entry_idle_left_ms(c, 1), INT64_MAX);
+	}
+}
+
+TEST(test_keep_annotation_has_an_end_and_hours)
+{
+	int64_t hours;
+	assert_int_equal(job_keep_read(SPAN("500 24 because"), &hours), 500);
+	assert_int_equal(hours, 24);
+	assert_int_equal(job_keep_read(SPAN("500 1"), &hours), 500);
+	static const char *const WRONG[] = { "", "500", "500 x", "x 24", "-5 24", "0 0", "500 0" };
+	for (size_t i = 0; i < ARRAY_SIZE(WRONG); i++) {
+		assert_int_equal(job_keep_read(span_of(WRONG[i]), &hours), 0);
+		assert_int_equal(hours, 0);
+	}
+}
+
+/* The wall clock says nothing: a warning of this boot is as old as the boot clock says, one of
+ * another boot as old as this process has known it; also if the clock was set by a day. */
+TEST(test_time_until_an_idle_job_is_stopped_counts_the_boot_clock)
+{
+	enum { DAY_MS = 86400000, STOP_MS = 3600000, AGO_MS = 20000 };
+	static const int64_t JUMPS_MS[] = { 0, DAY_MS, -DAY_MS };
+	char boot[PROCESS_BOOT_MAX];
+	process_boot(boot);
+	for (size_t i = 0; i < ARRAY_SIZE(JUMPS_MS); i++) {
+		for (int other = 0; other < 2; other++) {
+			FREE_AUTO char *text =
+			    xasprintf(IDLE_ENTRY("AttemptRunning", "\"1000 %lld %s%s %lld\"",
+			                         "null", "Start"),
+			              clock_wall_ms() + JUMPS_MS[i] + 0LL, other ? "0" : "", boot,
+			              clock_boot_ms() - AGO_MS + 0LL);
+			JOB_ENTRY_AUTO *c = job_entry_new(span_of(text));
+			assert_int_equal(c->gpu_idle_ms, 1000);
+			int64_t left_ms = job_entry_idle_left_ms(c, STOP_MS);
+			int64_t most_ms = other ? STOP_MS : STOP_MS - AGO_MS;
+			assert_in_range(left_ms, 1, most_ms);
+			assert_in_range(left_ms, most_ms - 600000, most_ms);
+			assert_int_equal(job_entry_idle_left_ms(c, 0), INT64_MAX);
+		}
+	}
+	/* A time of this boot that has not come yet is none. */
+	FREE_AUTO char *text =
+	    xasprintf(IDLE_ENTRY("AttemptRunning", "\"1000 1 %s %lld\"", "null", "Start"), boot,
+	              (long long)clock_boot_ms() + DAY_MS);
+	JOB_ENTRY_AUTO *c = job_entry_new(span_of(text));
+	assert_in_range(job_entry_idle_left_ms(c, STOP_MS), 1, STOP_MS);
+}
+
+/* The time since this process knows a warning of another boot goes on when the job is read again,
+ * and begins anew with another warning. */
+TEST(test_idle_warning_of_another_boot_counts_from_the_first_sight)
+{
+	static const char FIRST[] =
+	    IDLE_ENTRY("AttemptRunning", "\"1000 2000 other 5\"", "null", "Start");
+	static const char NEXT[] =
+	    IDLE_ENTRY("AttemptRunning", "\"1000 2001 other 5\"", "null", "Start");
+	struct fw_summary none = { .state = SPAN("AttemptRunning"),
+		                   .run_ms = 1,
+		                   .completion_ms = -1 };
+	JOB_ENTRY_AUTO *first = job_entry_new(span_of(FIRST));
+	first->gpu_warned_boot_ms -= 5000;
+	JOB_ENTRY_AUTO *same = job_entry_new_after(span_of(FIRST), first);
+	assert_int_equal(same->gpu_warned_boot_ms, first->gpu_warned_boot_ms);
+	JOB_ENTRY_AUTO *stated = job_entry_new_stated(
+	    same, &(struct job_entry_stated){ .summary = &none, .status = SPAN("{}") });
+	assert_int_equal(stated->gpu_idle_ms, 1000);
+	assert_int_equal(stated->gpu_warned_boot_ms, first->gpu_warned_boot_ms);
+	JOB_ENTRY_AUTO *next = job_entry_new_after(span_of(NEXT), stated);
+	assert_true(next->gpu_warned_boot_ms > first->gpu_warned_boot_ms);
+	/* The engine has removed it, or has another one. */
+	JOB_ENTRY_AUTO *gone = job_entry_new_stated(
+	    next,
+	    &(struct job_entry_stated){ .summary = &none, .status = SPAN("{}"), .gpu_idle = "" });
+	assert_int_equal(gone->gpu_idle_ms, JOB_ENTRY_NONE);
+	assert_false(job_entry_same(gone, next));
+	JOB_ENTRY_AUTO *again = job_entry_new_stated(
+	    gone, &(struct job_entry_stated){
+		      .summary = &none, .status = SPAN("{}"), .gpu_idle = "7 8 other 9" });
+	assert_int_equal(again->gpu_idle_ms, 7);
+	assert_int_equal(again->gpu_warned_ms, 8);
+}
+
+/* Only a running job is stopped, after its warning is so old, and none that somebody keeps. */
+TEST(test_idle_job_that_is_kept_or_ended_is_never_stopped)
+{
+	static const struct {
+		const char *state, *execution;
+		int64_t kept_ms; /* from now */
+		bool stopped;
+	} CASES[] = {
+		{ "AttemptRunning", "Start", 0, true },
+		{ "AttemptRunning", "Start", -1000, true },
+		{ "AttemptRunning", "Start", 86400000, false },
+		{ "AttemptRunning", "Start", 600000, false },
+		{ "AttemptRunning", "Stop", 0, false },
+		{ "Completed", "Start", 0, false },
+		{ "AttemptDeletionPending", "Stop", 0, false },
+		{ "AttemptPreparing", "Start", 0, false },
+		{ "Unheard", "Start", 0, false },
+		{ "", "Start", 0, false },
+	};
+	char boot[PROCESS_BOOT_MAX];
+	process_boot(boot);
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+		FREE_AUTO char *text = xasprintf(
+		    IDLE_ENTRY("%s", "\"1000 2000 %s 1\"", "\"%lld 1 why\"", "%s"), boot,
+		    clock_wall_ms() + CASES[i].kept_ms + 0LL, CASES[i].execution, CASES[i].state);
+		JOB_ENTRY_AUTO *c = job_entry_new(span_of(text));
+		int64_t left_ms = job_entry_idle_left_ms(c, 1);
+		assert_int_equal(left_ms <= 0, CASES[i].stopped);
+		if (strcmp(CASES[i].state, "Completed") == 0)
+			assert_int_equal(c->gpu_idle_ms, JOB_ENTRY_NONE);
+	}
+}
+
 TEST(test_job_entry_new_reads_all_states)
 {
 	for (size_t i = 0; i < FILES; i++) {
@@ -435,7 +582,7 @@ TEST(test_job_entry_stated_is_as_if_it_was_read)
 			struct span doc[2];
 			struct job_entry *now = job_entry_new_stated(
 			    before,
-			    &(struct job_entry_stated){ &summary, status, 4711 + twice, 17 });
+			    &(struct job_entry_stated){ &summary, status, 4711 + twice, 17, NULL });
 			check(now, &EXPECTED[i]);
 			assert_true(job_entry_same(read, now));
 			assert_int_equal(now->version, 4711 + twice);
@@ -449,7 +596,7 @@ TEST(test_job_entry_stated_is_as_if_it_was_read)
 		}
 		JOB_ENTRY_AUTO *bare = job_entry_without_doc(read);
 		JOB_ENTRY_AUTO *next = job_entry_new_stated(
-		    bare, &(struct job_entry_stated){ &summary, status, 4711, 0 });
+		    bare, &(struct job_entry_stated){ &summary, status, 4711, 0, NULL });
 		assert_true(job_entry_same(read, next));
 		assert_int_equal(next->doc.n + next->status.n, 0);
 	}

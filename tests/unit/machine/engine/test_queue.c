@@ -753,3 +753,24 @@ TEST(test_queue_reason_shows_different_amounts_as_different)
 	}
 	queue_free(q);
 }
+
+/* GPUs count for the virtual cluster of their job from the first time that the queue is told. */
+TEST(test_gpus_held_add_up_by_virtual_cluster)
+{
+	struct queue *q = queue_new();
+	struct queue_job *one = queue_add(q, SPAN("alice"), SPAN("vc1"));
+	struct queue_job *two = queue_add(q, SPAN("bob"), SPAN("vc2"));
+	struct queue_task tasks[2] = { { .need.gpus = 2 }, { .need.gpus = 0 } };
+	queue_add_task(q, one, &tasks[0], true);
+	queue_add_task(q, two, &tasks[1], true);
+	queue_time_now(q, 1000000);
+	queue_time_now(q, 1000500);
+	queue_time_now(q, 1000400); /* a time in the past */
+	queue_end(q, &tasks[0]);
+	queue_time_now(q, 1009000);
+	for (const struct queue_group *p = q->machine.next; p; p = p->next)
+		assert_int_equal(p->gpu_ms, strcmp(p->name, "vc1") == 0 ? 1000 : 0);
+	queue_remove(q, one);
+	queue_remove(q, two);
+	queue_free(q);
+}

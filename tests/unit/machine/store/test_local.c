@@ -516,14 +516,15 @@ static void seen_state(void *arg, const struct local_state *state, int64_t versi
 	seen->version = version;
 }
 
+static const struct local_follower STATE_FOLLOWER = { .put = seen_put,
+	                                              .remove = seen_remove,
+	                                              .stated = seen_state };
+
 /* NOLINTNEXTLINE(readability-function-size): a table */
 TEST_WITH(test_put_status_needs_the_uid_of_the_framework, setup, teardown)
 {
-	static const struct local_follower FOLLOWER = { .put = seen_put,
-		                                        .remove = seen_remove,
-		                                        .stated = seen_state };
 	struct seen seen = { 0 };
-	follow(&FOLLOWER, &seen);
+	follow(&STATE_FOLLOWER, &seen);
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	enum { LARGE = (4 << 20) + 1 }; /* more than any object */
 	FREE_AUTO char *large = calloc(1, LARGE + 1);

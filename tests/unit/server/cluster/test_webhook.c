@@ -65,6 +65,25 @@ TEST(test_webhook_body_is_json)
 	job_entry_drop(c);
 }
 
+/* A job whose GPUs are idle has an event of its own, and no members of an end. */
+TEST(test_webhook_body_of_an_idle_job_says_since_when)
+{
+	struct job_entry *c = job_entry_new(SPAN(
+	    "{\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"annotations\":{"
+	    "\"rest-lit/webhook\":\"here\",\"rest-lit/gpu-idle\":\"1000 2000 b 3\","
+	    "\"rest-lit/webhook-idle\":\"1000\"}},\"status\":{\"state\":\"AttemptRunning\"}}"));
+	STR_AUTO body = STR_INIT(4096);
+	webhook_body(&body, c, SPAN(""));
+	struct span got = str_view(&body);
+	int64_t since_ms;
+	assert_true(scan_valid(got, 8));
+	assert_true(span_is(scan_get(got, "event"), "\"job.idle\""));
+	assert_true(scan_int(scan_get(got, "gpuIdleSince"), 1000, 1000, &since_ms));
+	assert_null(scan_get(got, "stopReason").p);
+	assert_int_equal(c->gpu_idle_told_ms, 1000);
+	job_entry_drop(c);
+}
+
 TEST(test_webhook_body_has_null_for_absent_values)
 {
 	struct job_entry *c = entry_of("\"state\":\"Completed\"");

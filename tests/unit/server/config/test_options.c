@@ -133,7 +133,11 @@ TEST(test_options_parse_refuses_unknown_options)
 	assert_refused(FOR_SERVE, "--max-body", "9999999999999999999", "number");
 	assert_refused(FOR_SERVE, "--connections", "64KiB", "number");
 	assert_refused(FOR_SERVE, "--connections", "0", "from 1 to"); /* no client could connect */
-	assert_refused(FOR_SERVE, "--drain-delay", "30s", "3600 (seconds), is \"30s\"");
+	assert_refused(FOR_SERVE, "--drain-delay", "30x",
+	               "3600 (seconds; 90s, 30m, 12h and 1d are valid), is \"30x\"");
+	assert_refused(FOR_SERVE, "--gpu-idle", "-1s", "seconds; 90s");
+	assert_refused(FOR_SERVE, "--gpu-idle", "99999999d", "from 0 to 2147483647");
+	assert_refused(FOR_KEEP, "--for", "59m", "from 3600");
 	assert_refused(FOR_SERVE, "--profile", "other",
 	               "plain or openpai or restricted, is \"other\"");
 	assert_refused(FOR_SERVE, "--hived-webservice", "http://a|b",
@@ -383,14 +387,15 @@ TEST(test_options_help_fits_on_a_screen)
 /* A new option replaces another one, or raises a number with a reason.  Those of an installation
  * are one more than before for the image of jobs of a command; flags are three more for
  * its storages and for directories of a server of one user, two for the metric and the comparison
- * of jobs, two for the results of one, two to list and replace files that are fetched. */
+ * of jobs, two for the results of one, two to list and replace files that are fetched, three for
+ * the report, two to keep idle GPUs. */
 TEST(test_options_are_few)
 {
 	size_t flags = 0;
 	for (size_t i = 0; i < N_OPTIONS; i++)
 		flags += OPTIONS[i].flag_only;
-	assert_in_range(N_OPTIONS - flags, 1, 78);
-	assert_in_range(flags, 1, 39);
+	assert_in_range(N_OPTIONS - flags, 1, 81);
+	assert_in_range(flags, 1, 44);
 }
 
 TEST(test_options_schema_is_json)

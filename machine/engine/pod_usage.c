@@ -199,6 +199,7 @@ static void job_judge_gpus(struct engine_job *job)
 	const struct engine *e = job->e;
 	int64_t idle_ms = INT64_MAX;
 	bool used = false;
+	bool not_idle = false;
 	for (const struct engine_pod *p = job->pods; p; p = p->next) {
 		ARENA_AUTO a = { 0 };
 		struct usage_state now;
@@ -207,8 +208,9 @@ static void job_judge_gpus(struct engine_job *job)
 		usage_read(e->usage, p->usage, USAGE_NUMBERS, &a, &now);
 		idle_ms = now.gpus_idle_ms < idle_ms ? now.gpus_idle_ms : idle_ms;
 		used |= now.gpus_used;
+		not_idle |= now.gpus_not_idle;
 	}
-	if (idle_ms == 0)
+	if (not_idle)
 		job_set_gpu_idle(job, 0);
 	else if (idle_ms != INT64_MAX && idle_ms >= e->set.gpu_idle_ms * (used ? 1 : 2))
 		job_set_gpu_idle(job, clock_wall_ms() - idle_ms);

@@ -66,7 +66,8 @@ void figures_sample(struct usage_entry *t, const struct procs_task *procs,
 		idle += look == LOOK_IDLE;
 		works += look == LOOK_WORKS;
 	}
-	if (works || boot_ms - t->known_ms > USAGE_GAP_MS)
+	t->not_idle = works || boot_ms - t->known_ms > USAGE_GAP_MS;
+	if (t->not_idle)
 		t->idle_run_ms = 0;
 	if (works || (idle && idle == t->gpus_n)) {
 		t->idle_run_ms += works ? 0 : dt_ms;
@@ -161,6 +162,7 @@ void figures_state(const struct usage_entry *t, struct usage_state *out)
 	*out = (struct usage_state){ .cpu_ms = t->cpu_ms,
 		                     .idle_ms = t->gpus_n ? 0 : -1,
 		                     .gpus_idle_ms = t->idle_run_ms,
+		                     .gpus_not_idle = t->not_idle,
 		                     .cpus = curve_recent(&t->cpus, at_ms),
 		                     .busy = t->gpus_n ? 0 : -1,
 		                     .memory = t->memory,

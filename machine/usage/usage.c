@@ -324,6 +324,8 @@ struct usage_entry *usage_add(struct usage *u, const struct usage_task *task)
 	for (size_t i = 0; i < task->gpus_n; i++)
 		t->gpu[i].gpu = task->gpu[i];
 	figures_restore(t, task->figures, task->curves);
+	if (t->known_ms <= 0) /* a mark of an earlier process stays until more is known */
+		t->known_ms = clock_boot_ms();
 	LOCK_AUTO(&u->lock);
 	t->id = ++u->last_id;
 	TAILQ_INSERT_TAIL(&u->tasks, t, link);

@@ -55,7 +55,8 @@ struct usage_state {
 	struct span figures, curves;       /* as struct attempt has them */
 	int64_t cpu_ms, idle_ms, energy_j; /* likewise; -1: unknown */
 	int64_t gpus_idle_ms;              /* so long, all its GPUs have done nothing; 0 */
-	bool gpus_used;                    /* one of them has worked before */
+	bool gpus_not_idle; /* one of them works, or nothing was known of them for USAGE_GAP_MS */
+	bool gpus_used;     /* one of them has worked before */
 	/* Of the last ten minutes; -1: unknown. */
 	double cpus, busy;          /* CPUs; percent, mean of its GPUs */
 	int64_t memory, gpu_memory; /* bytes, now */

@@ -29,6 +29,7 @@ struct usage_entry {
 	int64_t peak;             /* of memory, bytes; -1 */
 	struct curve cpus, bytes; /* CPUs, bytes */
 	int64_t idle_run_ms;      /* so long all GPUs have done nothing, as far as samples tell */
+	bool not_idle;            /* a GPU works, or too long nothing was known of all */
 	int64_t known_ms;         /* clock_boot_ms of the last sample that told it of all; 0 */
 	size_t gpus_n;
 	struct usage_device gpu[];

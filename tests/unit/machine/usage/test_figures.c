@@ -84,9 +84,11 @@ TEST(test_figures_what_is_unknown_is_not_idle)
 	/* A pause of at most 15 minutes does not end the time, and does not count. */
 	now = entry_run(t, now, 600, IDLE, UNKNOWN);
 	now = entry_run(t, now, 600, UNKNOWN, UNKNOWN);
+	assert_false(t->not_idle); /* nor does it take back what was told */
 	now = entry_run(t, now, 600, IDLE, UNKNOWN);
 	assert_in_range(t->idle_run_ms, 1200000 - 10000, 1200000 + 10000);
 	now = entry_run(t, now, 1000, UNKNOWN, UNKNOWN);
+	assert_true(t->not_idle);
 	(void)entry_run(t, now, 60, IDLE, UNKNOWN);
 	assert_in_range(t->idle_run_ms, 50000, 70000);
 	entry_free(t);

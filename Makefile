@@ -625,4 +625,4 @@ clean:
 
 .PHONY: help demo check check-asan check-long released slice golden-update differential-update screenshots bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz needs-portable fmt fuzz cov bench bench-long bench-machine pages image runtime-image manifests install dist deb repository portable wheel clean
 
--include $(shell find $(B) -path $(B)/kit -prune -o -path $(B)/old -prune -o -path $(B)/portable -prune -o -type f -name '*.d' -print 2>/dev/null)
+-include $(shell find $(B) -path $(B)/kit -prune -o -path $(B)/old -prune -o -path $(B)/portable -prune -o -path $(B)/release -prune -o -type f -name '*.d' -print 2>/dev/null)

@@ -40,6 +40,27 @@ void json_put_known(struct str *out, const char *key, bool known, int64_t n)
 		json_put_null(out, key);
 }
 
+/* Curves have many of them, for which printf takes too long. */
+void json_put_figure(struct str *out, const char *key, double v)
+{
+	static const double MOST = 9e14; /* of int64_t, with four decimals */
+	char digits[] = ".0000";
+	json_put_key(out, key);
+	if (v < 0) {
+		str_puts(out, "null");
+		return;
+	}
+	int64_t n = (int64_t)((v < MOST ? v : MOST) * 10000 + 0.5);
+	int64_t rest = n % 10000;
+	str_int(out, n / 10000);
+	for (size_t i = 4; i > 0; i--, rest /= 10)
+		digits[i] = (char)('0' + rest % 10);
+	size_t length = 5;
+	while (digits[length - 1] == '0')
+		length--;
+	str_put(out, digits, length > 1 ? length : 0);
+}
+
 void json_put_bool(struct str *out, const char *key, bool value)
 {
 	json_put_raw(out, key, value ? SPAN("true") : SPAN("false"));

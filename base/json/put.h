@@ -43,5 +43,7 @@ void json_put_raw(struct str *out, const char *key, struct span json);
 void json_put_int(struct str *out, const char *key, int64_t n);
 /* null unless it is known. */
 void json_put_known(struct str *out, const char *key, bool known, int64_t n);
+/* Rounded to four decimals; null below 0, which is unknown. */
+void json_put_figure(struct str *out, const char *key, double v);
 void json_put_bool(struct str *out, const char *key, bool value);
 void json_put_null(struct str *out, const char *key);

@@ -404,11 +404,11 @@ int64_t job_idle_read(struct span annotation, int64_t *warned_ms, int64_t *boot_
 	return since_ms;
 }
 
-int64_t job_keep_read(struct span annotation, int64_t *hours)
+int64_t job_keep_read(struct span *annotation, int64_t *hours)
 {
 	int64_t until_ms;
-	bool valid = parse_i64(span_next(&annotation, ' '), 1, INT64_MAX / 2, &until_ms) == 0 &&
-	             parse_i64(span_next(&annotation, ' '), 1, INT32_MAX, hours) == 0;
+	bool valid = parse_i64(span_next(annotation, ' '), 1, INT64_MAX / 2, &until_ms) == 0 &&
+	             parse_i64(span_next(annotation, ' '), 1, INT32_MAX, hours) == 0;
 	*hours = valid ? *hours : 0;
 	return valid ? until_ms : 0;
 }
@@ -450,7 +450,8 @@ static void read_metadata(struct job_entry_reader *r, struct span metadata)
 		(void)parse_i64(launched, 1, INT64_MAX / 2, &r->c.launched_boot_ms); /* else 0 */
 	r->c.gpu_idle_ms = job_idle_read(scan_text(r->idle, &r->arena), &r->c.gpu_warned_ms,
 	                                 &r->c.gpu_warned_boot_ms);
-	r->c.gpu_kept_ms = job_keep_read(scan_text(r->keep, &r->arena), &hours);
+	struct span keep = scan_text(r->keep, &r->arena);
+	r->c.gpu_kept_ms = job_keep_read(&keep, &hours);
 	(void)parse_i64(scan_text(r->told, &r->arena), 1, INT64_MAX, &r->c.gpu_idle_told_ms);
 	/* OpenPAI's Frameworks lack the annotation: their job is parsed, if it contains the word.
 	 */

@@ -141,8 +141,8 @@ int64_t job_entry_idle_left_ms(const struct job_entry *c, int64_t stop_ms);
  * *boot_ms of another boot: now. */
 int64_t job_idle_read(struct span annotation, int64_t *warned_ms, int64_t *boot_ms);
 /* Annotation rest-lit/gpu-keep, "UNTIL HOURS REASON": milliseconds since 1970, the sum of all
- * hours.  Returns UNTIL, or 0 if it is absent or not valid. */
-int64_t job_keep_read(struct span annotation, int64_t *hours);
+ * hours.  Returns UNTIL, or 0 if it is absent or not valid; *annotation becomes the reason. */
+int64_t job_keep_read(struct span *annotation, int64_t *hours);
 
 /* job_entry.key for the annotation rest-lit/idempotency ("KEY-BODY", hex). */
 uint64_t job_entry_key(struct span annotation);

@@ -409,7 +409,8 @@ static void job_read_idle(struct engine_job *job, struct span object)
 	int64_t unused;
 	struct span notes = scan_path(object, "metadata", "annotations");
 	struct span idle = scan_text(scan_get(notes, "rest-lit/gpu-idle"), &a);
-	job->kept_ms = job_keep_read(scan_text(scan_get(notes, "rest-lit/gpu-keep"), &a), &unused);
+	struct span keep = scan_text(scan_get(notes, "rest-lit/gpu-keep"), &a);
+	job->kept_ms = job_keep_read(&keep, &unused);
 	job->idle_stored_ms = idle.n ? job_idle_read(idle, &unused, &unused) : 0;
 	if (job->life == LIFE_NEW) /* it goes on after a restart until it is known better */
 		job->idle_ms = job->idle_stored_ms > 0 ? job->idle_stored_ms : 0;

@@ -172,7 +172,7 @@ struct attempts_read {
 	const char *sql;
 	struct span key;
 	const struct attempts_query *query; /* of sums */
-	size_t curves, most, n;
+	size_t curves, most, room, n;
 	bool more; /* than most */
 	struct arena *a;
 	struct attempt *v;
@@ -184,8 +184,14 @@ static int attempts_select(struct database *d, void *arg)
 	struct attempts_read *to = arg;
 	int code = 0;
 	STMT_AUTO *s = db_bind(d, to->sql, "t", to->key);
-	to->v = arena_alloc(to->a, (to->most + 1) * sizeof(*to->v));
 	while (to->n <= to->most && (code == 0 || code == SQLITE_MISMATCH)) {
+		if (to->n == to->room) {
+			struct attempt *v = to->v;
+			to->room = to->room ? 4 * to->room : 16;
+			to->v = arena_alloc(to->a, to->room * sizeof(*v));
+			if (v)
+				memcpy(to->v, v, to->n * sizeof(*v));
+		}
 		code = attempts_next(s, to->n < to->curves, to->a, &to->v[to->n]);
 		to->n += code == 0;
 	}

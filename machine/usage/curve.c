@@ -115,11 +115,8 @@ void curve_json(struct str *out, const char *key, const struct curve *c, double 
 		json_put_open(out, most ? "most" : "mean", '[');
 		for (size_t i = 0; i < c->n; i++) {
 			const struct curve_point *p = &c->v[i];
-			json_put_key(out, NULL);
-			if (p->n)
-				str_printf(out, "%.6g", (double)(most ? p->most : p->mean) / unit);
-			else
-				str_puts(out, "null");
+			double value = (double)(most ? p->most : p->mean);
+			json_put_figure(out, NULL, p->n ? value / unit : -1);
 		}
 		str_char(out, ']');
 	}

@@ -77,16 +77,6 @@ void figures_sample(struct usage_entry *t, const struct procs_task *procs,
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* null below 0. */
-static void figures_number(struct str *out, const char *key, double v)
-{
-	json_put_key(out, key);
-	if (v < 0)
-		str_puts(out, "null");
-	else
-		number_put(out, (double)(int64_t)(v * 100 + 0.5) / 100);
-}
-
 static double curve_most(const struct curve *c)
 {
 	return c->samples ? c->most : -1;
@@ -110,13 +100,13 @@ static void device_put(const struct usage_device *d, const struct gpu *g, struct
 	json_put_open(out, NULL, '{');
 	json_put_int(out, "index", d->gpu);
 	json_put_word(out, "name", g->name);
-	figures_number(out, "busy", d->busy.samples ? d->busy.sum / (double)d->busy.samples : -1);
-	figures_number(out, "busyMost", curve_most(&d->busy));
+	json_put_figure(out, "busy", d->busy.samples ? d->busy.sum / (double)d->busy.samples : -1);
+	json_put_figure(out, "busyMost", curve_most(&d->busy));
 	json_put_int(out, "samples", (int64_t)d->busy.samples);
-	figures_number(out, "memoryMB", last / MIB);
-	figures_number(out, "memoryMostMB", curve_most(&d->memory) / MIB);
-	figures_number(out, "totalMB", (double)d->total / MIB);
-	figures_number(out, "energyWh", d->joules / 3600);
+	json_put_figure(out, "memoryMB", last / MIB);
+	json_put_figure(out, "memoryMostMB", curve_most(&d->memory) / MIB);
+	json_put_figure(out, "totalMB", (double)d->total / MIB);
+	json_put_figure(out, "energyWh", d->joules / 3600);
 	json_put_known(out, "idleSeconds", d->idle_ms >= 0, d->idle_ms / 1000);
 	if (d->used || d->idle_ms >= 0)
 		json_put_bool(out, "used", d->used);
@@ -130,9 +120,9 @@ void figures_put(const struct usage_entry *t, const struct gpu *gpus, struct str
 {
 	double peak = t->peak >= 0 ? (double)t->peak : curve_most(&t->bytes);
 	json_put_open(out, NULL, '{');
-	figures_number(out, "cpuSeconds", (double)t->cpu_ms / 1000);
-	figures_number(out, "memoryMB", (double)t->memory / MIB);
-	figures_number(out, "memoryMostMB", peak / MIB);
+	json_put_figure(out, "cpuSeconds", (double)t->cpu_ms / 1000);
+	json_put_figure(out, "memoryMB", (double)t->memory / MIB);
+	json_put_figure(out, "memoryMostMB", peak / MIB);
 	json_put_bool(out, "memoryAtMost", !t->procs.cgroup);
 	json_put_known(out, "seconds", t->looked_ms > 0, (t->looked_ms - t->begin_boot_ms) / 1000);
 	json_put_open(out, "gpus", '[');

@@ -92,6 +92,18 @@ static void show_put_retries(struct table *t, const struct progress *p, struct s
 	table_cell(t, str_view(&text));
 }
 
+/* Until when its GPUs may do nothing, and why. */
+static void put_keep(struct str *out, struct span status, struct arena *a)
+{
+	char until[RFC3339_MAX];
+	int64_t ms;
+	if (!scan_int(scan_get(status, "gpuKeptUntil"), 1, INT64_MAX, &ms))
+		return;
+	struct span why = scan_text(scan_get(status, "gpuKeepReason"), a);
+	str_printf(out, "  kept:     until %s though its GPUs do nothing%s%s\n",
+	           rfc3339_put(until, ms, 0), why.n ? ": " : "", visible_line(a, why));
+}
+
 static int show_print(struct remote *r, struct span detail, const char *job, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
@@ -106,6 +118,7 @@ static int show_print(struct remote *r, struct span detail, const char *job, str
 		str_printf(&out, "  %s %s\n", p.stopping ? "reason:  " : "waiting: ", p.waiting);
 	if (progress_put_idle(&out, p.status, "  idle:     "))
 		str_printf(&out, "; allow it with `rest-lit keep %s`\n", job);
+	put_keep(&out, p.status, &arena);
 	put_lost_nodes(&out, detail);
 	put_images(&out, detail);
 	put_code(&out, r, job);

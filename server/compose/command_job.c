@@ -76,6 +76,7 @@ static void command_put_word(struct command_text *text, struct span word)
 		return;
 	}
 	str_char(out, '\'');
+	bool printf_is_open = false; /* each costs the shell a process */
 	while (word.n) {
 		size_t n = 0;
 		unsigned width;
@@ -84,15 +85,16 @@ static void command_put_word(struct command_text *text, struct span word)
 		           c == NO_CHARACTER || c == NO_CHARACTER + 1 ||
 		           (utf8_is_control(c) && c != '\n' && c != '\t');
 		struct command_parameter *parameter = command_parameter(text, word, &n);
+		if (odd != printf_is_open)
+			str_puts(out, odd ? "'\"$(printf '" : "')\"'");
+		printf_is_open = odd;
 		if (parameter) {
 			parameter->used = true;
 			str_printf(out, "<%% $parameters.%.*s %%>", (int)parameter->name.n,
 			           parameter->name.p);
 		} else if (odd) {
-			str_puts(out, "'\"$(printf '");
 			for (size_t i = 0; i < width; i++)
 				str_printf(out, "\\%03o", (unsigned char)word.p[i]);
-			str_puts(out, "')\"'");
 		} else if (word.p[0] == '\'') {
 			str_puts(out, "'\\''");
 		} else if (span_starts(word, "<%")) {
@@ -102,7 +104,7 @@ static void command_put_word(struct command_text *text, struct span word)
 		}
 		word = span_from(word, parameter ? n : width);
 	}
-	str_char(out, '\'');
+	str_puts(out, printf_is_open ? "')\"''" : "'");
 }
 
 /* The command, behind the environment that has its programs. */

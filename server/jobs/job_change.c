@@ -653,7 +653,7 @@ const char *keep_add(struct span annotation, int64_t hours, int64_t most, struct
                      struct arena *a, struct err *e)
 {
 	int64_t had;
-	int64_t until_ms = job_keep_read(annotation, &had);
+	int64_t until_ms = job_keep_read(&annotation, &had);
 	int64_t now_ms = clock_wall_ms();
 	if (hours > most - had) {
 		(void)err_set(e, INVALID_PARAMETERS,
@@ -698,7 +698,8 @@ static bool keep_plan(struct job_change *c)
 		answer_error(c->r, &e);
 		return false;
 	}
-	c->until_ms = job_keep_read(span_of(now), &most);
+	struct span kept = span_of(now);
+	c->until_ms = job_keep_read(&kept, &most);
 	str_puts(&body, "{\"metadata\":{");
 	json_put_word(&body, "uid", c->uid);
 	json_put_word(&body, "resourceVersion", c->job->resource_version);

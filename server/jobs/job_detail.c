@@ -1,4 +1,5 @@
 /* A job in full, one attempt or one task, and the numbers of tasks, as JSON. */
+#include "base/posix/clock.h"
 #include "server/jobs/jobs_internal.h"
 
 void shown_view(const struct job_shown *s, struct arena *a, struct fw_view *out)
@@ -119,6 +120,19 @@ static void show_previous(struct shower *w)
 	str_char(w->out, '}');
 }
 
+/* That its GPUs may do nothing for a while, and why. */
+static void show_keep(struct shower *w)
+{
+	int64_t hours;
+	struct span text =
+	    scan_text(scan_path(w->s->doc, "metadata", "annotations", "rest-lit/gpu-keep"), w->a);
+	int64_t until_ms = job_keep_read(&text, &hours);
+	if (until_ms <= clock_wall_ms())
+		return;
+	json_put_int(w->out, "gpuKeptUntil", until_ms);
+	json_put_text(w->out, "gpuKeepReason", text);
+}
+
 /* ---- the job ---- */
 
 int job_detail(struct str *out, const struct job_shown *s, struct arena *a, struct err *e)
@@ -141,6 +155,7 @@ int job_detail(struct str *out, const struct job_shown *s, struct arena *a, stru
 	job_fields_put(out, s->job, VIEW_STATUS, s->v1);
 	show_attempt(&w);
 	show_previous(&w);
+	show_keep(&w);
 	if (!s->attempt.n)
 		job_waiting_put(out, s->job, &s->why, true);
 	if (s->results_deleted)

@@ -49,10 +49,10 @@ static void machine_put_mb(struct str *out, const char *key, int64_t bytes)
 static void machine_put_used(struct str *out, const struct engine_used *u)
 {
 	json_put_open(out, "used", '{');
-	figure_put(out, "cpus", u->cpus);
+	json_put_figure(out, "cpus", u->cpus);
 	machine_put_mb(out, "memoryMB", u->memory);
 	json_put_bool(out, "memoryAtMost", u->memory_at_most);
-	figure_put(out, "busy", u->busy);
+	json_put_figure(out, "busy", u->busy);
 	machine_put_mb(out, "gpuMemoryMB", u->gpu_memory);
 	json_put_known(out, "gpuIdleSince", u->gpus_idle_ms > 0, clock_wall_ms() - u->gpus_idle_ms);
 	str_char(out, '}');
@@ -121,10 +121,10 @@ static void machine_put_gpus(struct str *out, const struct engine_shares *all,
 		json_put_word(out, "uuid", all->gpu_uuid[i]);
 		json_put_word(out, "job", job.n ? str_c(&job) : NULL);
 		json_put_bool(out, "known", g->known);
-		figure_put(out, "busy", g->busy);
+		json_put_figure(out, "busy", g->busy);
 		machine_put_mb(out, "memoryMB", g->memory);
 		machine_put_mb(out, "totalMB", g->total);
-		figure_put(out, "powerW", g->watts);
+		json_put_figure(out, "powerW", g->watts);
 		json_put_known(out, "idleSince", g->idle_ms > 0, clock_wall_ms() - g->idle_ms);
 		json_put_open(out, "outside", '[');
 		for (size_t k = 0; k < g->outside_n; k++) {

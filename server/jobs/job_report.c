@@ -97,10 +97,10 @@ void report_show(struct str *out, const struct attempts_query *q, const struct a
 			json_put_text(out, "virtualCluster", s->virtual_cluster);
 		if (q->by_week)
 			json_put_int(out, "week", s->week_ms);
-		figure_put(out, "gpuHours", (double)s->gpu_ms / HOUR_MS);
-		figure_put(out, "gpuIdleHours", (double)s->gpu_idle_ms / HOUR_MS);
-		figure_put(out, "cpuHours", (double)s->cpu_ms / HOUR_MS);
-		figure_put(out, "energyWh", (double)s->energy_j / HOUR_S);
+		json_put_figure(out, "gpuHours", (double)s->gpu_ms / HOUR_MS);
+		json_put_figure(out, "gpuIdleHours", (double)s->gpu_idle_ms / HOUR_MS);
+		json_put_figure(out, "cpuHours", (double)s->cpu_ms / HOUR_MS);
+		json_put_figure(out, "energyWh", (double)s->energy_j / HOUR_S);
 		json_put_int(out, "attempts", s->attempts);
 		json_put_int(out, "failed", s->failed);
 		str_char(out, '}');

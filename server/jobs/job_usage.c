@@ -27,15 +27,6 @@ double figure_read(struct span number)
 	return scan_type(number) == SCAN_NUMBER ? strtod(number.p, NULL) : -1;
 }
 
-void figure_put(struct str *out, const char *key, double v)
-{
-	json_put_key(out, key);
-	if (v < 0)
-		str_puts(out, "null");
-	else
-		number_put(out, (double)(int64_t)(v * 10000 + 0.5) / 10000);
-}
-
 /* ---- notes ----------------------------------------------------------------------------------- */
 
 struct usage_notes {
@@ -175,7 +166,7 @@ static void usage_put_row(struct str *out, const struct attempt *t, bool curves)
 	json_put_int(out, "boundTime", t->bound_ms);
 	json_put_int(out, "heldSeconds", t->held_ms / 1000);
 	json_put_int(out, "gpuNumber", t->gpus);
-	figure_put(out, "cpuNumber", (double)t->cpus / 1000);
+	json_put_figure(out, "cpuNumber", (double)t->cpus / 1000);
 	json_put_int(out, "memoryMB", t->memory >> 20);
 	json_put_known(out, "exitCode", t->ended, t->exit);
 	json_put_raw(out, "figures", t->figures.n ? t->figures : (struct span){ NULL, 0 });

@@ -186,8 +186,6 @@ enum { USAGE_TASKS = 2000, USAGE_CURVES = 200, USAGE_NOTES = 20 };
  * rows, the first USAGE_CURVES with curves, and USAGE_NOTES notes. */
 struct attempt;
 void job_usage_show(struct str *out, struct attempt *v, size_t n);
-/* A number with two digits; null below 0. */
-void figure_put(struct str *out, const char *key, double v);
 /* true: r was answered 404, because this server runs no jobs itself. */
 bool machine_refuses(struct request *r);
 

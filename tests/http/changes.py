@@ -289,13 +289,20 @@ def test_keeping_a_job_adds_hours_and_removes_the_warning(check):
 
         def keep(who, hours, **more):
             return yard.change(who, "PUT", path, {"hours": hours, **more})
+
+        def kept():
+            status = yard.ask("alice", "GET", path.removesuffix("/keep")).json["jobStatus"]
+            return status.get("gpuKeptUntil"), status.get("gpuKeepReason")
+        check.equal("not kept", kept(), (None, None))
         began = time.time() * 1000
         reply = keep("alice", 2, reason='until "tonight" <b>')
         equal(check, "kept", reply, 200, None, "Keep job alice~kept for 2 hours more.")
         until = reply.json["keptUntil"]
-        check.ok("from now", began <= until - 2 * hour <= time.time() * 1000, until)
+        check.ok("from now", int(began) <= until - 2 * hour <= time.time() * 1000, until)
         check.equal("stored", annotations(yard, "kept")["rest-lit/gpu-keep"], f'{until} 2 until "tonight" <b>')
+        check.equal("shown", kept(), (until, 'until "tonight" <b>'))
         check.equal("from its end", keep("alice", 3).json["keptUntil"], until + 3 * hour)
+        check.equal("the last reason counts", kept(), (until + 3 * hour, ""))
         check.equal("the sum, the last reason", annotations(yard, "kept")["rest-lit/gpu-keep"], f"{until + 3 * hour} 5 ")
         reply = keep("alice", 1)
         equal(check, "more than ten times --gpu-idle-stop", reply, 400, "InvalidParametersError")
@@ -341,17 +348,22 @@ def test_idle_gpus_are_shown_while_the_job_lives(check):
     since = 1767225600123
     with Yard() as yard:
         put_state(yard, "idle", "AttemptRunning", gpu_idle=idle(since))
-        put_state(yard, "busy", "AttemptRunning")
+        put_state(yard, "busy", "AttemptRunning", gpu_keep=f"{since} 24 it is over")
         put_state(yard, "ended", "Completed", 0, gpu_idle=idle(since))
         put_state(yard, "wrong", "AttemptRunning", gpu_idle="yesterday")
         yard.warm()
-        rows = {row["name"]: row for row in yard.ask("alice", "GET", "/api/v2/jobs").json}
+
+        def listed():
+            return {row["name"]: row for row in yard.ask("alice", "GET", "/api/v2/jobs").json}
+        check.ok("the last change has come", wait_until(lambda: listed()["wrong"]["state"] == "RUNNING"), listed())
+        rows = listed()
         check.equal("rows", {name: row.get("gpuIdleSince") for name, row in rows.items()},
                     {"idle": since, "busy": None, "ended": None, "wrong": None})
         check.ok("absent, not null", all("gpuIdleSince" not in rows[name] for name in ("busy", "ended", "wrong")))
         for name in rows:
             status = yard.ask("alice", "GET", f"/api/v2/jobs/alice~{name}").json["jobStatus"]
             check.equal(f"details of {name}", status.get("gpuIdleSince"), since if name == "idle" else None)
+            check.ok("not kept any more", "gpuKeptUntil" not in status, status)
         check.ok("not in v1", "gpuIdleSince" not in yard.ask("alice", "GET", "/api/v1/jobs").body.decode())
         check.equal("with the same state", rows["idle"]["state"], rows["busy"]["state"])
 

@@ -1,4 +1,5 @@
-"""Databases that releases have stored, which every later version reads (docs/COMPAT.md).
+"""Databases that releases have stored, which every later version reads (docs/COMPAT.md); 0.1 is a build
+before the first release.
 
     TEST_RECORD=1 tests/local/run stores     writes tests/data/stores/VERSION.db.xz, for a release"""
 import contextlib
@@ -80,7 +81,7 @@ def test_store_of_the_version_before_survives_kills_while_it_is_taken_over(check
             where = os.path.join(d, str(pause))
             for folder in "", "logs", "pods":
                 os.makedirs(os.path.join(where, folder), 0o700, exist_ok=True)
-            with lzma.open(os.path.join(STORES, "0.2.db.xz")) as f, open(f"{where}/store.db", "wb") as out:
+            with lzma.open(os.path.join(STORES, "0.1.db.xz")) as f, open(f"{where}/store.db", "wb") as out:
                 out.write(f.read())
             first = Server("--local", where, "--engine", "none", wait=False)
             time.sleep(pause * 0.01)

@@ -28,6 +28,9 @@ class Yard(Machine):
         super().close()
         shutil.rmtree(self.base)
 
+    def forget(self, name):
+        return self.request("DELETE", f"/api/v1/user/alice/jobs/{name}", headers=bearer(token("alice")))
+
     def ask(self, who, path, application=False):
         return self.request("GET", path, headers=bearer(token(who, application)))
 
@@ -77,8 +80,7 @@ def test_usage_of_a_task_stays_after_its_job(check):
         check.equal("a report", [(r["user"], r["attempts"], r["failed"]) for r in report("alice")], [("alice", 1, 1)])
         check.equal("nobody else's", report("bob"), [])
         check.equal("all for an administrator", report("root"), report("alice"))
-        headers = bearer(token("alice"))
-        check.ok("deleted", wait_until(lambda: yard.request("DELETE", "/api/v1/user/alice/jobs/naps", headers=headers).status in (200, 202, 404)))
+        check.ok("deleted", wait_until(lambda: yard.forget("naps").status in (200, 202, 404)))
         check.ok("no usage", wait_until(lambda: yard.ask("alice", "/api/v2/jobs/alice~naps/usage").status == 404))
         check.equal("the hours stay", [r["attempts"] for r in report("alice")], [1])
 
@@ -92,5 +94,9 @@ def test_usage_commands_show_a_real_job(check):
         check.ok("top", result.returncode == 0 and re.search(rb"^alice~naps +0 ", result.stdout, re.M), result)
         check.ok("the other GPU", re.search(rb"^1 +-", result.stdout, re.M), result)
         check.ok("usage", wait_until(lambda: b"main[0], attempt 0.0: runs" in run("usage", *at, "naps").stdout), run("usage", *at, "naps"))
+        kept = run("keep", *at, "naps", "--for", "24h", "--reason", "data come at six")
+        check.ok("keep", kept.returncode == 0, kept)
+        shown = run("show", *at, "naps").stdout
+        check.ok("show says until when, and why", re.search(rb"^  kept:     until 20.*Z though its GPUs do nothing: data come at six$", shown, re.M), shown)
         result = run("report", *at, "--since", "1d", "--csv")
         check.ok("report", result.returncode == 0 and result.stdout.startswith(b"user,gpuHours,"), result)

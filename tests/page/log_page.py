@@ -331,6 +331,10 @@ def test_page_log_fits_into_its_place(check):
     box = """const of = (e) => e.getBoundingClientRect(), log = document.querySelector("[role=log]");
         const rows = [...document.querySelectorAll(".toolbar > *")].map((e) => Math.round(of(e).top + of(e).height / 2));
         return [new Set(rows).size, Math.round(of(log.parentNode).bottom - of(log).bottom), Math.round(of(log).height), document.documentElement.scrollWidth]"""
+    twice = """const log = document.querySelector("[role=log]"), { style } = log.closest(".log-view");
+        const again = new ResizeObserver(() => requestAnimationFrame(() => { again.disconnect(); style.height = "320px"; }));
+        again.observe(log);
+        style.height = "420px";"""  # smaller again, before the event of the first time
     with Machine() as server:
         server.start("wide", {"main": role("seq 1000", FOREVER)})
         server.wait("wide", "RUNNING")
@@ -340,8 +344,8 @@ def test_page_log_fits_into_its_place(check):
                 settle(page, lambda: "1000" in log_text(page), "the log")
                 rows, below, high, wide = page.js(box)
                 check.ok(f"{width}: rows of controls", rows <= most and below < 40 and high > 340 and wide <= width, (rows, below, high, wide))
-                for low in ("400px", "300px", "500px"):
-                    page.js("document.querySelector('.log-view').style.height = arguments[0]", low)
+                for low in ("400px", "300px", "500px", "twice", "500px"):
+                    page.js(twice if low == "twice" else "document.querySelector('.log-view').style.height = arguments[0]", low)
                     settle(page, lambda: page.js(LAST) < 3 and page.find("checkbox", "Follow").is_selected(), f"{width}: the last line stays")
                 page.type("searchbox", "Search in the log", "10")
                 page.press(Keys.ENTER)

@@ -223,6 +223,9 @@ def test_page_job_with_idle_gpus_can_be_kept(check):
         with Page(check, there, "#/jobs/alice~holds") as page:
             check.ok("unknown", page.shows("last 10 minutes: GPUs busy unknown, GPU memory unknown, CPUs unknown, memory unknown"), page.body())
             check.ok("not idle", "idle since" not in page.body() and not page.has("button", "Keep"))
+        there.set(detail=idle_detail(None, gpuKeptUntil=IDLE, gpuKeepReason="<b>data</b> come"))
+        with Page(check, there, "#/jobs/alice~holds") as page:
+            check.ok("kept", page.shows(f"kept until {clock(page, IDLE)} though its GPUs do nothing: <b>data</b> come"), page.body())
         there.set(detail=idle_detail(IDLE, state="SUCCEEDED", completedTime=IDLE + 1), machine=machine_with(USED))
         with Page(check, there, "#/jobs/alice~holds") as page:
             check.ok("an ended job has no such line", page.find("log", "Log of main[0]") and not page.has("button", "Keep") and "last 10" not in page.body())

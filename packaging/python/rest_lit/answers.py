@@ -149,6 +149,8 @@ class JobStatus:
     firstFailure: typing.Optional[FirstFailure] = None
     waitingReason: typing.Optional[WaitingReason] = None
     stopReason: typing.Optional[str] = None
+    gpuKeptUntil: typing.Optional[int] = None
+    gpuKeepReason: typing.Optional[str] = None
     resultsDeleted: typing.Optional[bool] = None
 
 

@@ -344,7 +344,9 @@ class LogLines {
 
 	#scrolled() {
 		const { scrollTop, scrollHeight, clientHeight } = this.element;
-		this.follow(scrollTop + clientHeight >= scrollHeight - 2);
+		// The log has become smaller since render() went to the end.
+		const isOurs = this.isFollowing && this.#end > 0 && scrollTop >= this.#end - 2;
+		this.follow(isOurs || scrollTop + clientHeight >= scrollHeight - 2);
 	}
 
 	/** Shows the written lines. They do not move on the screen when earlier ones are dropped. */

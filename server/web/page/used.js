@@ -2,7 +2,7 @@
 
 import { get, send } from "./api.js";
 import { button, el, field, fill, idOf, idleText, now, onlyChanges, plural,
-	sizeOf } from "./dom.js";
+	sizeOf, time } from "./dom.js";
 import { announce, ask } from "./frame.js";
 
 const MIB = 1048576;
@@ -41,6 +41,7 @@ async function keep({ name, path }) {
  * used in the last ten minutes. */
 export class UseLine {
 	#idle = el("span");
+	#kept = el("span");
 	#words = el("span");
 	#error = el("span", { class: "error", role: "alert" });
 	#once = onlyChanges();
@@ -51,14 +52,16 @@ export class UseLine {
 		this.job = job;
 		this.keep = () => keep(job).then(() => { fill(this.#error); refresh(); },
 			({ message }) => fill(this.#error, message));
-		fill(host, this.#idle, this.#words, this.#error);
+		fill(host, this.#idle, this.#kept, this.#words, this.#error);
 	}
 
-	show({ gpuIdleSince: since }) {
+	show({ gpuIdleSince: since, gpuKeptUntil: until, gpuKeepReason: why }) {
 		this.#once("idle", since, () => fill(this.#idle, since && [
 			el("b", { class: "idle" }, `GPUs ${idleText(since)}`),
 			this.job.mayChange && button("Keep", this.keep,
 				{ title: "Keep: neither warn nor stop the job for some hours" })]));
+		this.#once("kept", until, () => fill(this.#kept, until &&
+			`kept until ${time(until)} though its GPUs do nothing${why ? `: ${why}` : ""}`));
 		if (document.hidden || now() - this.#looked < LOOK_MS) return;
 		this.#looked = now();
 		get("api/v2/machine").then(({ running }) => {

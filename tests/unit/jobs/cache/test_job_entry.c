@@ -196,12 +196,17 @@ TEST(test_idle_annotation_that_is_wrong_counts_as_absent)
 TEST(test_keep_annotation_has_an_end_and_hours)
 {
 	int64_t hours;
-	assert_int_equal(job_keep_read(SPAN("500 24 because"), &hours), 500);
+	struct span text = SPAN("500 24 because of it");
+	assert_int_equal(job_keep_read(&text, &hours), 500);
 	assert_int_equal(hours, 24);
-	assert_int_equal(job_keep_read(SPAN("500 1"), &hours), 500);
+	assert_true(span_is(text, "because of it"));
+	text = SPAN("500 1");
+	assert_int_equal(job_keep_read(&text, &hours), 500);
+	assert_true(text.n == 0);
 	static const char *const WRONG[] = { "", "500", "500 x", "x 24", "-5 24", "0 0", "500 0" };
 	for (size_t i = 0; i < ARRAY_SIZE(WRONG); i++) {
-		assert_int_equal(job_keep_read(span_of(WRONG[i]), &hours), 0);
+		text = span_of(WRONG[i]);
+		assert_int_equal(job_keep_read(&text, &hours), 0);
 		assert_int_equal(hours, 0);
 	}
 }

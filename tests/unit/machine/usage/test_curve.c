@@ -217,6 +217,6 @@ TEST(test_curve_is_written_as_json)
 	out.n = 0;
 	str_char(&out, '[');
 	curve_json(&out, NULL, &c, 1);
-	assert_non_null(strstr(out.p, "[{\"period\":10,\"mean\":[1.57286e+06,157286,null,"));
+	assert_non_null(strstr(out.p, "[{\"period\":10,\"mean\":[1572864,157286.4063,null,"));
 	curve_done(&c);
 }

@@ -20,7 +20,8 @@ static int64_t kept_ms(const char *annotation, int64_t hours, int64_t most, int6
 	}
 	assert_non_null(strstr(out, " a \"reason\""));
 	assert_null(strstr(out, "older"));
-	return job_keep_read(span_of(out), sum) - clock_wall_ms();
+	struct span kept = span_of(out);
+	return job_keep_read(&kept, sum) - clock_wall_ms();
 }
 
 TEST(test_hours_of_a_kept_job_add_up)

@@ -157,18 +157,21 @@ int procs_owner(const char *root, pid_t pid, const struct procs_task *v, size_t 
 {
 	int64_t f[STAT_FIELDS];
 	int steps = 0;
-	/* Again if a parent has ended meanwhile: its children have another one then. */
-	for (int tries = 0; tries < 2; tries++) {
+	/* Again if a parent has ended meanwhile: its children have another one then, and its own is
+	 * absent, or 0. */
+	for (int tries = 0; tries < 4; tries++) {
 		pid_t at = pid;
+		pid_t last = pid;
 		for (steps = 0; steps < PROCS_DEPTH && process_stat(root, at, f); steps++) {
 			if (steps == 0 && f[STAT_STATE] == 'Z')
 				return PROCS_GONE;
 			for (size_t i = 0; i < n; i++)
 				if (v[i].shim == at && v[i].start == (uint64_t)f[STAT_START])
 					return (int)i;
+			last = at;
 			at = (pid_t)f[STAT_PARENT];
 		}
-		if (at == 0)
+		if (at == 0 && last == 1)
 			break;
 	}
 	return steps ? PROCS_OUTSIDE : PROCS_GONE;

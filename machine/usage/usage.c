@@ -34,9 +34,9 @@ static const int64_t IN_USE = INT64_C(1) << 30;
 
 /* A foreign process on a GPU. */
 struct outside {
-	pid_t pid; /* 0: none is known, but its memory is in use */
 	uint64_t start;
 	int64_t memory, first_ms; /* clock_ms when it was seen first */
+	pid_t pid;                /* 0: none is known, but its memory is in use */
 	char program[PROCS_NAME], user[PROCS_USER];
 };
 

@@ -61,7 +61,8 @@ static void commands_text(struct str *out, unsigned commands)
 		                             "submit",     "jobs",      "show",     "stop",
 		                             "run",        "logs",      "wait",     "events",
 		                             "delete",     "resubmit",  "convert",  "backup",
-		                             "controller", "fetch",     "check",    [22] = "keep" };
+		                             "controller", "fetch",     "check",    "top",
+		                             "usage",      "report",    "keep" };
 	const char *between = "";
 	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
 		if (!(commands & 1u << i))

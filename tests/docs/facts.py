@@ -143,6 +143,13 @@ def test_fixed_limits_are_documented(check):
     check.equal("rows", re.findall(r"^\| `([\w-]+)` \| `([^`]*)`( seconds)? \| .+ \| .+ \|$", table, re.M), wanted)
 
 
+def test_options_name_commands_that_exist(check):
+    """The column of commands in OPTIONS.md has words of the table of commands only, and all that have options."""
+    commands = {name.lower() for name in re.findall(r'^\t\{ "[\w-]+", \w+, .*?FOR_(\w+),', read("server/cli/commands.c"), re.M)}
+    rows = re.findall(r"^\| `--[\w-]+` \| [^|]*\| [^|]*\| [^|]*\| ([^|]*) \|", read("docs/OPTIONS.md"), re.M)
+    check.equal("commands", {name for row in rows for name in row.split(", ")}, commands)
+
+
 def test_parameters_of_requests_are_documented(check):
     """openapi.c names each table of parameters, for /openapi.json and ROUTES.md."""
     sources = "".join(read(path) for path in glob.glob(f"{ROOT}/server/*/*.c"))
@@ -274,7 +281,8 @@ def test_results_are_those_of_the_log(check):
 
 TESTS = [test_links_lead_to_files_and_headings, test_fields_of_jobs_are_documented,
          test_variables_of_jobs_are_documented, test_variables_of_templates_are_used,
-         test_members_of_structs_have_rows, test_fixed_limits_are_documented, test_parameters_of_requests_are_documented,
+         test_members_of_structs_have_rows, test_fixed_limits_are_documented, test_options_name_commands_that_exist,
+         test_parameters_of_requests_are_documented,
          test_events_and_alerts_of_the_controller_are_documented, test_plugins_of_the_runtime_are_documented,
          test_dialects_have_a_section,
          test_messages_of_the_documents_exist, test_files_of_the_documents_exist,

@@ -167,6 +167,51 @@ TEST(test_procs_of_a_shim_have_its_cpu_time_and_owner)
 	(void)munmap(scene, sizeof(*scene));
 }
 
+enum { STARTS = 1000, LIFE_US = 2000 };
+
+/* Starts processes, each of which writes its pid: in a session of its own, with a parent that ends
+ * at once, one that ends itself. */
+static void procs_start_many(int out)
+{
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+	(void)signal(SIGCHLD, SIG_IGN); /* they are reaped at once */
+	for (int i = 0; i < STARTS; i++) {
+		if (fork() != 0)
+			continue;
+		if (i % 3 == 0)
+			(void)setsid();
+		if (i % 3 == 1 && fork() > 0)
+			_exit(0);
+		pid_t pid = getpid();
+		(void)!write(out, &pid, sizeof(pid));
+		if (i % 3 != 2)
+			(void)usleep(LIFE_US);
+		_exit(0);
+	}
+	(void)close(out);
+	(void)pause();
+}
+
+/* An end or another parent while it is looked at makes none of them foreign. */
+TEST(test_procs_of_a_task_are_its_own_in_1000_starts)
+{
+	int told[2];
+	int found[3] = { 0, 0, 0 }; /* gone, outside, of the task */
+	assert_int_equal(pipe2(told, O_CLOEXEC), 0);
+	pid_t shim = fork();
+	if (shim == 0)
+		procs_start_many(told[1]);
+	(void)close(told[1]);
+	struct procs_task t = { .shim = shim, .start = procs_start("", shim) };
+	pid_t pid;
+	while (read(told[0], &pid, sizeof(pid)) == sizeof(pid))
+		found[procs_owner("", pid, &t, 1) - PROCS_GONE]++;
+	(void)kill(shim, SIGKILL);
+	assert_int_equal(waitpid(shim, NULL, 0), shim);
+	(void)close(told[0]);
+	assert_true(found[0] + found[2] == STARTS && found[2] > 0);
+}
+
 /* ---- recorded /proc -------------------------------------------------------------------- */
 
 /* It used 10 + 20 ms, and its ended children 30 + 40 ms; 3 pages. */

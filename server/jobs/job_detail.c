@@ -127,7 +127,7 @@ static void show_keep(struct shower *w)
 	struct span text =
 	    scan_text(scan_path(w->s->doc, "metadata", "annotations", "rest-lit/gpu-keep"), w->a);
 	int64_t until_ms = job_keep_read(&text, &hours);
-	if (until_ms <= clock_wall_ms())
+	if (until_ms <= clock_wall_ms() || job_state_final(w->s->job->state))
 		return;
 	json_put_int(w->out, "gpuKeptUntil", until_ms);
 	json_put_text(w->out, "gpuKeepReason", text);

@@ -349,7 +349,7 @@ def test_idle_gpus_are_shown_while_the_job_lives(check):
     with Yard() as yard:
         put_state(yard, "idle", "AttemptRunning", gpu_idle=idle(since))
         put_state(yard, "busy", "AttemptRunning", gpu_keep=f"{since} 24 it is over")
-        put_state(yard, "ended", "Completed", 0, gpu_idle=idle(since))
+        put_state(yard, "ended", "Completed", 0, gpu_idle=idle(since), gpu_keep=f"{int(time.time() * 2000)} 24 it has ended")
         put_state(yard, "wrong", "AttemptRunning", gpu_idle="yesterday")
         yard.warm()
 

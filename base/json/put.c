@@ -46,7 +46,7 @@ void json_put_figure(struct str *out, const char *key, double v)
 	static const double MOST = 9e14; /* of int64_t, with four decimals */
 	char digits[] = ".0000";
 	json_put_key(out, key);
-	if (v < 0) {
+	if (!(v >= 0)) {
 		str_puts(out, "null");
 		return;
 	}

@@ -41,8 +41,8 @@ async function keep({ name, path }) {
  * used in the last ten minutes. */
 export class UseLine {
 	#idle = el("span");
-	#kept = el("span");
 	#words = el("span");
+	#kept = el("span");
 	#error = el("span", { class: "error", role: "alert" });
 	#once = onlyChanges();
 	#looked = -Infinity;
@@ -52,7 +52,7 @@ export class UseLine {
 		this.job = job;
 		this.keep = () => keep(job).then(() => { fill(this.#error); refresh(); },
 			({ message }) => fill(this.#error, message));
-		fill(host, this.#idle, this.#kept, this.#words, this.#error);
+		fill(host, this.#idle, this.#words, this.#kept, this.#error);
 	}
 
 	show({ gpuIdleSince: since, gpuKeptUntil: until, gpuKeepReason: why }) {
@@ -61,7 +61,7 @@ export class UseLine {
 			this.job.mayChange && button("Keep", this.keep,
 				{ title: "Keep: neither warn nor stop the job for some hours" })]));
 		this.#once("kept", until, () => fill(this.#kept, until &&
-			`kept until ${time(until)} though its GPUs do nothing${why ? `: ${why}` : ""}`));
+			`(kept until ${time(until)} though its GPUs do nothing${why ? `: ${why}` : ""})`));
 		if (document.hidden || now() - this.#looked < LOOK_MS) return;
 		this.#looked = now();
 		get("api/v2/machine").then(({ running }) => {

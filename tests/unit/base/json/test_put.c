@@ -2,6 +2,8 @@
 
 #include "tests/unit/base/cmocka.h"
 
+#include <math.h>
+
 #include "base/json/put.h"
 
 TEST(test_figures_have_at_most_four_decimals)
@@ -24,6 +26,7 @@ TEST(test_figures_have_at_most_four_decimals)
 		{ -0.0, "0" },
 		{ -1, "null" },
 		{ -1e-9, "null" },
+		{ NAN, "null" },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
 		STR_AUTO out = STR_INIT(64);

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <endian.h>
+#include <stdlib.h>
 
 #include "base/enc.h"
 #include "base/str.h"
@@ -452,6 +453,11 @@ bool scan_int(struct span value, int64_t min, int64_t max, int64_t *out)
 {
 	struct span whole = span_next(&value, '.');
 	return span_all(value, "0") && parse_i64(whole, min, max, out) == 0;
+}
+
+double scan_figure(struct span value)
+{
+	return scan_type(value) == SCAN_NUMBER ? strtod(value.p, NULL) : -1;
 }
 
 /* The output is never longer than the input.  `any`: NUL and halves of surrogate pairs become

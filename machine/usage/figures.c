@@ -10,6 +10,7 @@
 enum { FORMAT = 1, MOST_DT_MS = 2 * USAGE_ROUND_MS, RECENT_MS = 600000 };
 
 static const double MIB = 1 << 20;
+static const double MOST_MIB = 1 << 30;
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
@@ -176,20 +177,6 @@ void figures_state(const struct usage_entry *t, struct usage_state *out)
 
 /* ---- after a restart ------------------------------------------------------------------------- */
 
-static int64_t figures_take(struct span object, const char *key)
-{
-	int64_t n = -1;
-	(void)scan_int(scan_get(object, key), 0, INT64_MAX / 2000, &n); /* else unknown */
-	return n;
-}
-
-static double figures_double(struct span object, const char *key)
-{
-	ARENA_AUTO a = { 0 };
-	struct span text = scan_get(object, key);
-	return text.n == 0 || span_is(text, "null") ? -1 : strtod(arena_dup(&a, text), NULL);
-}
-
 void figures_restore(struct usage_entry *t, struct span figures, struct span curves)
 {
 	bool good = scan_valid(figures, SCAN_DEPTH_MAX) && curves.n > 1 && curves.p[0] == FORMAT &&
@@ -204,21 +191,21 @@ void figures_restore(struct usage_entry *t, struct span figures, struct span cur
 		       scan_item(&gpus, &of);
 		if (!good)
 			break;
-		int64_t idle_s = figures_take(of, "idleSeconds");
-		double wh = figures_double(of, "energyWh");
-		double total = figures_double(of, "totalMB");
+		int64_t idle_s = -1;
+		double wh = scan_figure(scan_get(of, "energyWh"));
+		double total = scan_figure(scan_get(of, "totalMB"));
+		(void)scan_int(scan_get(of, "idleSeconds"), 0, INT32_MAX, &idle_s);
 		d->idle_ms = idle_s < 0 ? -1 : idle_s * 1000;
 		d->joules = wh < 0 ? -1 : wh * 3600;
-		d->total = total < 0 ? -1 : (int64_t)(total * MIB);
+		d->total = total < 0 || total > MOST_MIB ? -1 : (int64_t)(total * MIB);
 		d->used = span_is(scan_get(of, "used"), "true");
 	}
 	if (!good) { /* it begins anew */
 		figures_free(t);
 		return;
 	}
-	int64_t run_ms = figures_take(figures, "idleRunMs");
-	t->idle_run_ms = run_ms > 0 ? run_ms : 0;
-	t->known_ms = figures_take(figures, "sampledBootMs");
+	(void)scan_int(scan_get(figures, "idleRunMs"), 0, INT64_MAX / 2, &t->idle_run_ms);
+	(void)scan_int(scan_get(figures, "sampledBootMs"), 0, INT64_MAX / 2, &t->known_ms);
 }
 
 void figures_free(struct usage_entry *t)

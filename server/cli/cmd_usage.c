@@ -16,8 +16,8 @@ enum { OUT_MAX = 16 << 20, PATH_LIMIT = 1024, TEXT_LIMIT = 4096, BAR = 20 };
 static const char *usage_memory(struct arena *a, struct span mb, struct span of_mb, bool at_most)
 {
 	static const double GIB_MB = 1024;
-	double n = figure_read(mb);
-	double of = figure_read(of_mb);
+	double n = scan_figure(mb);
+	double of = scan_figure(of_mb);
 	const char *most = at_most ? "at most " : "";
 	if (n < 0)
 		return "";
@@ -33,7 +33,7 @@ static bool usage_at_most(struct span figures)
 /* "68 %", in the arena; "" if it is unknown. */
 static const char *usage_percent(struct arena *a, struct span number)
 {
-	double n = figure_read(number);
+	double n = scan_figure(number);
 	return n < 0 ? "" : arena_printf(a, "%.0f %%", n);
 }
 
@@ -46,7 +46,7 @@ static void top_put_job(struct table *t, struct span job)
 	struct span gpus = scan_get(job, "gpuIndexes");
 	struct span user = scan_text(scan_get(job, "username"), a);
 	struct span name = scan_text(scan_get(job, "name"), a);
-	double cpus = figure_read(scan_get(used, "cpus"));
+	double cpus = scan_figure(scan_get(used, "cpus"));
 	int64_t since_ms;
 	bool idle = scan_int(scan_get(used, "gpuIdleSince"), 1, INT64_MAX, &since_ms);
 	const char *const cells[] = {
@@ -55,7 +55,7 @@ static void top_put_job(struct table *t, struct span job)
 		usage_percent(a, scan_get(used, "busy")),
 		usage_memory(a, scan_get(used, "gpuMemoryMB"), SPAN(""), false),
 		cpus < 0 ? ""
-			 : arena_printf(a, "%.1f of %g", cpus, figure_read(scan_get(job, "cpus"))),
+			 : arena_printf(a, "%.1f of %g", cpus, scan_figure(scan_get(job, "cpus"))),
 		usage_memory(a, scan_get(used, "memoryMB"), scan_get(job, "memoryMB"),
 		             usage_at_most(used)),
 	};
@@ -82,7 +82,7 @@ static void top_put_gpu(struct table *t, struct span gpu)
 		struct span name = scan_text(scan_get(p, "program"), a);
 		struct span user = scan_text(scan_get(p, "user"), a);
 		str_printf(&text, "%s%.*s (pid %.0f, %.*s%s%s)", text.n ? ", " : "", (int)name.n,
-		           name.p, figure_read(scan_get(p, "pid")), (int)user.n, user.p,
+		           name.p, scan_figure(scan_get(p, "pid")), (int)user.n, user.p,
 		           memory[0] ? ", " : "", memory);
 	}
 	table_cell(t, str_view(&text));
@@ -157,8 +157,8 @@ static void usage_put_gpu(struct str *out, struct span gpu, struct arena *a)
 	const char *memory =
 	    usage_memory(a, scan_get(gpu, "memoryMostMB"), scan_get(gpu, "totalMB"), false);
 	bool unused = span_is(scan_get(gpu, "used"), "false");
-	usage_put_bar(out, arena_printf(a, "GPU %.0f", figure_read(scan_get(gpu, "index"))),
-	              figure_read(busy), FULL,
+	usage_put_bar(out, arena_printf(a, "GPU %.0f", scan_figure(scan_get(gpu, "index"))),
+	              scan_figure(busy), FULL,
 	              arena_printf(a, "%s%s%s%s%s", percent, percent[0] ? " busy" : "",
 	                           percent[0] && memory[0] ? ", " : "", memory,
 	                           unused ? ", never used" : ""));
@@ -170,17 +170,17 @@ static void usage_put_task(struct str *out, struct span task, struct arena *a)
 	struct span figures = scan_get(task, "figures");
 	struct span most = scan_get(figures, "memoryMostMB");
 	struct span memory = scan_get(task, "memoryMB");
-	double held_s = figure_read(scan_get(task, "heldSeconds"));
-	double asked = figure_read(scan_get(task, "cpuNumber"));
-	double cpu_s = figure_read(scan_get(figures, "cpuSeconds"));
+	double held_s = scan_figure(scan_get(task, "heldSeconds"));
+	double asked = scan_figure(scan_get(task, "cpuNumber"));
+	double cpu_s = scan_figure(scan_get(figures, "cpuSeconds"));
 	double cpus = held_s > 0 && cpu_s >= 0 ? cpu_s / held_s : -1;
 	str_printf(out, "  %s, attempt %.0f.%.0f: %s for %.0f s\n", progress_task(task, NAMES, a),
-	           figure_read(scan_get(task, "jobAttempt")),
-	           figure_read(scan_get(task, "taskAttempt")),
+	           scan_figure(scan_get(task, "jobAttempt")),
+	           scan_figure(scan_get(task, "taskAttempt")),
 	           span_is(scan_get(task, "running"), "true") ? "runs" : "ran", held_s);
 	usage_put_bar(out, "CPUs", cpus, asked,
 	              cpus < 0 ? "" : arena_printf(a, "%.1f of %g", cpus, asked));
-	usage_put_bar(out, "memory", figure_read(most), figure_read(memory),
+	usage_put_bar(out, "memory", scan_figure(most), scan_figure(memory),
 	              usage_memory(a, most, memory, usage_at_most(figures)));
 	struct scan walk = scan_begin(scan_get(figures, "gpus"));
 	for (struct span gpu; scan_item(&walk, &gpu);)
@@ -194,7 +194,7 @@ static int usage_print(struct remote *r, const char *job, struct span usage, str
 	STR_AUTO out = STR_INIT(OUT_MAX);
 	struct span tasks = scan_get(usage, "tasks");
 	struct scan walk = scan_begin(tasks);
-	double more = figure_read(scan_get(usage, "tasksTotal")) - (double)scan_count(tasks);
+	double more = scan_figure(scan_get(usage, "tasksTotal")) - (double)scan_count(tasks);
 	if (strcmp(r->o->output, "json") == 0)
 		return remote_print_json(usage);
 	str_printf(&out, "%s%s\n", visible_line(&a, span_of(job)),

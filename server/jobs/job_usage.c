@@ -19,14 +19,6 @@ enum {
 	FORMAT = 1,
 };
 
-/* ---- numbers --------------------------------------------------------------------------------- */
-
-double figure_read(struct span number)
-{
-	/* The end of the object is behind it. */
-	return scan_type(number) == SCAN_NUMBER ? strtod(number.p, NULL) : -1;
-}
-
 /* ---- notes ----------------------------------------------------------------------------------- */
 
 struct usage_notes {
@@ -54,10 +46,10 @@ static void usage_note_gpus(struct usage_notes *w, struct span gpus)
 	double busy = 0;
 	struct scan walk = scan_begin(gpus);
 	for (struct span gpu; scan_item(&walk, &gpu);) {
-		double mean = figure_read(scan_get(gpu, "busy"));
+		double mean = scan_figure(scan_get(gpu, "busy"));
 		if (span_is(scan_get(gpu, "used"), "false"))
 			str_printf(&unused, "%s%.0f", n_unused++ ? ", " : "",
-			           figure_read(scan_get(gpu, "index")));
+			           scan_figure(scan_get(gpu, "index")));
 		else if (mean >= 0 && span_is(scan_get(gpu, "used"), "true") && ++n_busy)
 			busy += mean;
 	}
@@ -79,8 +71,8 @@ static void usage_note_task(struct usage_notes *w, const struct attempt *t)
 	static const double GIB_MB = 1024;
 	struct span figures = t->figures;
 	double asked = (double)(t->memory >> 20);
-	double most = figure_read(scan_get(figures, "memoryMostMB"));
-	double cpus = figure_read(scan_get(figures, "cpuSeconds")) * 1000 / (double)t->held_ms;
+	double most = scan_figure(scan_get(figures, "memoryMostMB"));
+	double cpus = scan_figure(scan_get(figures, "cpuSeconds")) * 1000 / (double)t->held_ms;
 	if (t->held_ms < HELD_LEAST_MS)
 		return;
 	usage_note_gpus(w, scan_get(figures, "gpus"));

@@ -92,8 +92,6 @@ handler machine_get;
 
 /* job_usage.c */
 handler job_usage_get;
-/* A number of the figures; -1: it is unknown (null, or absent).  Thread: any. */
-double figure_read(struct span number);
 
 /* job_report.c */
 handler report_get;

@@ -164,7 +164,7 @@ def test_webhook_failure_of_one_job_delays_no_others(check):
             for i in range(3):
                 m.start(f"fine{i}", {"main": role("true")})
             check.ok("the others are reported", wait_until(lambda: all(f"fine{i}" in to.names() for i in range(3))), to.names())
-            check.ok("the refused one again", wait_until(lambda: to.names().count("refused") >= 3), to.names())
+            check.ok("the refused one again", wait_until(lambda: to.names().count("refused") >= 3, 240), to.names())
             check.ok("neither is marked", not sent(m, "refused") and not sent(m, "silent"))
             check.ok("two are pending", wait_until(lambda: (metric("pending"), metric("sent_total")) == (2, 3)))
             check.ok("failures", wait_until(lambda: metric("failures_total") >= 3))

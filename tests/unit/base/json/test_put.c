@@ -3,8 +3,10 @@
 #include "tests/unit/base/cmocka.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/json/put.h"
+#include "base/json/scan.h"
 
 TEST(test_figures_have_at_most_four_decimals)
 {
@@ -30,7 +32,20 @@ TEST(test_figures_have_at_most_four_decimals)
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
 		STR_AUTO out = STR_INIT(64);
-		json_put_figure(&out, NULL, ROWS[i].value);
-		assert_string_equal(str_c(&out), ROWS[i].wanted);
+		str_char(&out, '{');
+		json_put_figure(&out, "n", ROWS[i].value);
+		str_char(&out, '}');
+		struct span read = scan_get(str_view(&out), "n");
+		assert_true(span_is(read, ROWS[i].wanted));
+		bool known = strcmp(ROWS[i].wanted, "null") != 0;
+		assert_true(scan_figure(read) == (known ? strtod(ROWS[i].wanted, NULL) : -1));
 	}
+}
+
+TEST(test_figure_of_another_type_is_unknown)
+{
+	struct span object = SPAN("{\"a\":\"1\",\"b\":true,\"c\":[1],\"d\":{}}");
+	static const char *const KEYS[] = { "a", "b", "c", "d", "absent" };
+	for (size_t i = 0; i < ARRAY_SIZE(KEYS); i++)
+		assert_true(scan_figure(scan_get(object, KEYS[i])) == -1);
 }

@@ -86,8 +86,8 @@ size_t scan_which(struct span key, const char *const keys[], size_t n); /* n if 
 
 /* Typed values: false and *out unchanged if the type differs or the value is out of range. */
 bool scan_int(struct span value, int64_t min, int64_t max, int64_t *out); /* 1, 1.0 */
-/* The reverse of json_put_figure; -1 if it is no number.  Of a member or item, as something else than
- * a number must follow it. */
+/* The reverse of json_put_figure; -1 if it is no number.  Of a member or item, as something else
+ * than a number must follow it. */
 double scan_figure(struct span value);
 /* A decoded string; borrowed if it has no escapes, else in the arena.  false if it has a NUL or
  * half of a surrogate pair. */

@@ -102,6 +102,7 @@ RESULTS = {
         ("a job that waits, beside 30 000, KiB", "jobs", "What one more job", "30000 wait", 3, 0, most(12)),
         ("server, 100 idle tasks: CPU ticks in 30 s", "local", "", r"server, \d+ tasks: CPU ticks.*", 1, 0, most()),
         ("100 shims: CPU ticks in 30 s", "local", "", r"all \d+ shims: CPU ticks.*", 1, 0, most()),
+        ("the server's look at all of 100 tasks, CPU ms", "local", "", r"a look at all tasks.*", 1, 0, most()),
         ("server, 100 idle tasks: memory, MiB (Pss)", "local", "", "server: memory.*", 1, 0, most()),
         ("a shim: private memory, KiB, largest", "local", "", "a shim: private memory.*", 1, 1, most()),
         ("`rest-lit run` to the first line, ms above `true` in bubblewrap, p95", "local", "", r"\*\*difference to `true`\*\*", 2, 0, most()),

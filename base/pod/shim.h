@@ -26,9 +26,10 @@ enum shim_head {
 	SHIM_MARK,    /* a variable by which the processes of this task are found */
 	SHIM_NOTE,    /* the first line of the log of app, or "" */
 	SHIM_WHOLE,   /* "whole": the log is never shortened; or "" */
+	SHIM_PROGRAM, /* path of pai-runtime in the sandbox, see session.h */
 	SHIM_HEADS
 };
-#define SHIM_FORMAT_NOW "shim 5"
+#define SHIM_FORMAT_NOW "shim 6"
 
 enum {
 	APP_ENV,

@@ -49,6 +49,20 @@ void process_identity(pid_t pid, char out[static PROCESS_IDENTITY_MAX])
 		               (long long)start, boot);
 }
 
+bool process_has_variable(pid_t pid, const char *variable)
+{
+	enum { ENVIRON_MAX = 256 << 10 };
+	FREE_AUTO char *path = xasprintf("/proc/%ld/environ", (long)pid);
+	STR_AUTO text = STR_SECRET(ENVIRON_MAX);
+	(void)fd_read_str(AT_FDCWD, path, &text); /* a truncated environment is searched as well */
+	struct span rest = str_view(&text);
+	while (rest.n > 0) {
+		if (span_is(span_next(&rest, '\0'), variable))
+			return true;
+	}
+	return false;
+}
+
 int process_kill_all(bool (*mine)(pid_t pid, void *arg), void *arg)
 {
 	DIR_AUTO *all = dir_list(AT_FDCWD, "/proc");

@@ -25,6 +25,9 @@ bool process_stat(const char *root, pid_t pid, int64_t field[static STAT_FIELDS]
 /* One of them; -1 if the process has ended, also if it has not been reaped. */
 int64_t process_field(pid_t pid, enum process_number field);
 
+/* Returns true if the environment of the process has this variable, "NAME=VALUE". */
+bool process_has_variable(pid_t pid, const char *variable);
+
 /* Sends SIGKILL to all processes that `mine` takes; returns how many these are. */
 int process_kill_all(bool (*mine)(pid_t pid, void *arg), void *arg);
 

@@ -51,6 +51,19 @@ static size_t client_take_body(char *from, size_t size, size_t count, void *arg)
 	return x->unwanted || x->body.full ? 0 : n; /* 0 ends the transfer */
 }
 
+static size_t client_read_body(char *to, size_t size, size_t count, void *arg)
+{
+	const struct client_exchange *x = arg;
+	size_t n = x->call.more(x->call.arg, to, size * count);
+	return n ? n : CURL_READFUNC_PAUSE;
+}
+
+void client_pause(struct client_exchange *x, bool pause)
+{
+	/* A failure shows in the transfer. */
+	(void)curl_easy_pause(x->easy, pause ? CURLPAUSE_RECV : CURLPAUSE_CONT);
+}
+
 static const char *client_problem_of(struct client_exchange *x, CURLcode result)
 {
 	bool hints = x->client->hints;
@@ -189,7 +202,14 @@ struct client_exchange *client_start(struct client *c, const struct client_call 
 	CURL_SET(easy, CURLOPT_TIMEOUT_MS, c->socket ? 0L : (long)call->timeout_ms);
 	CURL_SET(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
 	CURL_SET(easy, CURLOPT_LOW_SPEED_TIME, c->socket ? 0L : (long)call->silence_s);
-	if (call->type) {
+	if (call->more) {
+		CURL_SET(easy, CURLOPT_UPLOAD, 1L);
+		CURL_SET(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)RECEIVE);
+		CURL_SET(easy, CURLOPT_READFUNCTION, client_read_body);
+		CURL_SET(easy, CURLOPT_READDATA, x);
+		client_add_header(x, "Content-Type: ", call->type);
+		client_add_header(x, "Expect:", "");
+	} else if (call->type) {
 		CURL_SET(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body.n);
 		CURL_SET(easy, CURLOPT_POSTFIELDS, call->body.p);
 		client_add_header(x, "Content-Type: ", call->type);

@@ -46,6 +46,9 @@ struct client_call {
 	const char *path;   /* after the address */
 	const char *type;   /* of the body; NULL: no body */
 	struct span body;
+	/* The next bytes of a body of unknown length, in its place; 0: there are none now, until
+	 * client_pause.  NULL: `body`. */
+	size_t (*more)(void *arg, char *to, size_t max);
 	const char *key;    /* Idempotency-Key; NULL: none */
 	size_t max;         /* bytes of the answer */
 	int64_t timeout_ms; /* of the whole request; 0: no limit */
@@ -66,6 +69,8 @@ struct client_exchange *client_start(struct client *c, const struct client_call 
                                      struct err *e);
 /* The value of a header of the answer, in `piece` and `ended`; NULL: it has none. */
 const char *client_header(const struct client_exchange *x, const char *name);
+/* pause: no more pieces come, from within `piece` too.  Else they do, and `more` is asked again. */
+void client_pause(struct client_exchange *x, bool pause);
 /* Cancels without further callbacks. */
 void client_stop(struct client_exchange *x);
 /* Runs until data has come or a request has ended, fd (-1: none) is readable, or the time is

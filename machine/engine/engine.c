@@ -362,6 +362,32 @@ struct span engine_waiting(struct engine *e, struct span framework_uid, struct a
 	return arena_span(a, str_view(&text));
 }
 
+int engine_task_find(struct engine *e, const struct engine_task *t, struct arena *a,
+                     struct engine_entrance *out, struct err *err)
+{
+	STR_AUTO roles = STR_INIT(WHY_MAX);
+	size_t n = 0;
+	LOCK_AUTO(&e->lock);
+	const struct engine_job *job = engine_find(e, t->framework_uid);
+	for (const struct engine_pod *p = job ? job->pods : NULL; p; p = p->next) {
+		bool named = t->role.n == 0 || span_is(t->role, p->role) ||
+		             span_equals_lower_alnum(t->role, span_of(p->role));
+		if (p->state != POD_STARTED || p->index != t->index || !named)
+			continue;
+		str_printf(&roles, "%s%s", n++ ? ", " : "", p->role);
+		*out = (struct engine_entrance){ arena_dup(a, span_of(p->dir)), e->set.runtime };
+	}
+	if (n == 1)
+		return 0;
+	if (n > 1)
+		return err_set(err, INVALID_PARAMETERS, "name the role of the task: %s",
+		               str_c(&roles));
+	return err_set(err, 409, "TaskNotRunningError",
+	               "task %lld of %.*s does not run: it waits, has ended, or does not exist",
+	               (long long)t->index, t->role.n ? (int)t->role.n : (int)strlen("the job"),
+	               t->role.n ? t->role.p : "the job");
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 struct engine *engine_start(const struct engine_settings *settings, struct err *err)

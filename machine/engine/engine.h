@@ -124,6 +124,17 @@ struct engine_task {
  * their retry policy.  NULL and *e. */
 struct framework_config *machine_config(struct err *e);
 
+/* The way into a task. */
+struct engine_entrance {
+	const char *dir;     /* its directory (task.h), in the arena */
+	const char *runtime; /* the path of pai-runtime */
+};
+/* Finds the task of a job that runs, for a session in it.  role: as in the job or in the Framework;
+ * empty: the only one.  -1 and *err: 400 (several roles have such a task), 409 (it does not run).
+ */
+int engine_task_find(struct engine *e, const struct engine_task *t, struct arena *a,
+                     struct engine_entrance *out, struct err *err);
+
 /* The files of its log; a file can move while the task ends, then ask again.  false: there is none
  * yet, or, with `ended`, none any more. */
 bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena *a,

@@ -18,7 +18,7 @@
 #include "base/posix/process.h"
 #include "jobs/store/reply.h"
 
-enum { STATE_MAX = 128 << 10, ENVIRON_MAX = 256 << 10, LEFTOVER_ROUNDS = 10 };
+enum { STATE_MAX = 128 << 10, LEFTOVER_ROUNDS = 10 };
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
@@ -147,18 +147,9 @@ void task_kill(int pidfd)
 	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGUSR1, NULL, 0);
 }
 
-/* Returns true if the environment of the process has this variable. */
 static bool leftover_has_variable(pid_t pid, void *variable)
 {
-	FREE_AUTO char *path = xasprintf("/proc/%d/environ", (int)pid);
-	STR_AUTO text = STR_SECRET(ENVIRON_MAX);
-	(void)fd_read_str(AT_FDCWD, path, &text); /* a truncated environment is searched as well */
-	struct span rest = str_view(&text);
-	while (rest.n > 0) {
-		if (span_is(span_next(&rest, '\0'), variable))
-			return true;
-	}
-	return false;
+	return process_has_variable(pid, variable);
 }
 
 int task_kill_leftovers(const char *uid)

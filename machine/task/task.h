@@ -6,6 +6,7 @@
  *   spec        commands for the shim, see base/pod/shim.h (0600: secrets); in its space the
  *               shim writes the last state
  *   shim        process_identity() of the shim, written by it as a whole
+ *   pid         process_identity() of the first process of the command, likewise
  *   state       struct task_state, written by the shim as a whole (write, fsync, rename)
  *   log, log.1  output of the app container in CRI format; log.1 is the older part
  *   init.log    output of init, likewise

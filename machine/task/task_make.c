@@ -440,6 +440,7 @@ static int task_spec_write(struct task_making *m)
 		[SHIM_MARK] = arena_printf(m->a, "FC_POD_UID=%s", m->p->uid),
 		[SHIM_NOTE] = m->s->note ? arena_printf(m->a, "[%s]", m->s->note) : "",
 		[SHIM_WHOLE] = m->s->whole_log ? "whole" : "",
+		[SHIM_PROGRAM] = task_program(m),
 		[SHIM_HEADS] = NULL,
 	};
 	const char *const framework[] = { arena_dup(m->a, m->s->framework), NULL };

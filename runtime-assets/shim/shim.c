@@ -51,6 +51,7 @@ struct shim {
 	enum shim_container which;
 	pid_t child; /* 0: it has ended */
 	int target;  /* pidfd of the command, in the sandbox if there is one; -1 */
+	pid_t first; /* its pid */
 	bool childless;
 	bool asked;                     /* SIGTERM was sent */
 	int64_t ask_at, kill_at, since; /* ms; INT64_MAX: not */
@@ -185,6 +186,7 @@ static void shim_read_report(struct shim *s)
 		}
 		if (s->target >= 0 || sender <= 0)
 			continue;
+		s->first = sender;
 		s->target = (int)syscall(SYS_pidfd_open, sender, 0);
 		/* Signals to the first process of a namespace are lost until it has handlers. */
 		if (s->target >= 0)
@@ -197,6 +199,7 @@ static void shim_read_report(struct shim *s)
 		return;
 	s->state.of[SHIM_APP].started = true;
 	s->state.of[SHIM_APP].started_ms = clock_wall_ms();
+	shim_pid_write(s->dir, s->first);
 	(void)shim_state_write(s->dir, &s->state, false);
 }
 
@@ -496,6 +499,10 @@ int cmd_shim(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "--exec") == 0)
 		return shim_exec_main(argv[2]);
+	if (argc == 3 && strcmp(argv[1], "--enter") == 0)
+		return shim_enter_main(argv[2]);
+	if (argc == 3 && strcmp(argv[1], "--inside") == 0)
+		return shim_inside_main(argv[2]);
 	bool tied = argc == 4 && strcmp(argv[2], "--parent") == 0;
 	if (argc != 2 && !tied) {
 		fputs("usage: pai-runtime shim DIR [--parent PID]\n", stderr);

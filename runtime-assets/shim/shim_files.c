@@ -73,6 +73,16 @@ int shim_state_write(int dir, const struct shim_state *s, bool final)
 	return final ? fsync(dir) : 0;
 }
 
+void shim_pid_write(int dir, pid_t pid)
+{
+	char identity[PROCESS_IDENTITY_MAX];
+	process_identity(pid, identity);
+	FD_AUTO fd =
+	    openat(dir, "pid.new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0 && fd_write_all(fd, span_of(identity)) == 0)
+		(void)renameat(dir, "pid.new", dir, "pid"); /* without it there are no sessions */
+}
+
 /* ---- the termination message ----------------------------------------------------------------- */
 
 void shim_message_put(struct shim_result *r, struct span text)

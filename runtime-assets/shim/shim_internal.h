@@ -2,9 +2,9 @@
 /*
  * `pai-runtime shim DIR`: runs a pod on a machine without a cluster, and outlives the server that
  * started it.  shim.c has the processes and signals, shim_exec.c the start of a command in the
- * sandbox, shim_log.c the log, shim_files.c the other files.  Begin with cmd_shim() at the end of
- * shim.c.  machine/task/task.h describes the directory, base/pod/shim.h what is to be run.  One
- * thread.
+ * sandbox, shim_log.c the log, shim_files.c the other files, shim_enter.c and shim_inside.c
+ * sessions.  Begin with cmd_shim() at the end of shim.c.  machine/task/task.h describes the
+ * directory, base/pod/shim.h what is to be run.  One thread.
  *
  * The containers init and app are one process: `shim --exec`, in the sandbox if there is one, does
  * what init has to do and then becomes the command of app, or runs it as `pai-runtime run`.
@@ -43,6 +43,22 @@ _Noreturn void shim_refuse(int report, const char *what);
 
 /* `pai-runtime shim --exec DIRECTORY`: init, then the command, in this directory. */
 int shim_exec_main(const char *directory);
+
+/* ---- sessions (base/pod/session.h) ------------------------------------------------------------
+ */
+
+/*
+ * Descriptors of `shim --inside`, whose standard streams are those of the command, unless it has a
+ * terminal or is none.  Its messages to the helper: "S", it has begun, with the terminal or the
+ * connection; "E" and a refusal, as in the first frame; "X" and the exit status.  When the other
+ * end is closed, it ends the command.
+ */
+enum { SHIM_CONTROL_FD = 3, SHIM_REQUEST_FD = 4 };
+
+/* `pai-runtime shim --enter DIR` (shim_enter.c): outside of the sandbox. */
+int shim_enter_main(const char *path);
+/* `pai-runtime shim --inside PID` (shim_inside.c): pid: of the first process of the task. */
+int shim_inside_main(const char *pid);
 
 /* ---- shim_log.c ------------------------------------------------------------------------------ */
 
@@ -99,6 +115,9 @@ int shim_claim(int dir, struct err *e);
 /* Writes the file `state` as a whole.  final: all have ended, and it is also on the disk, in the
  * space of the file `spec`, which is gone then.  -1 and errno. */
 int shim_state_write(int dir, const struct shim_state *s, bool final);
+
+/* Writes the file `pid`, the identity of the first process of the command, for sessions. */
+void shim_pid_write(int dir, pid_t pid);
 
 /* NUL, and bytes that are not UTF-8, become `?`, and what is too long is cut. */
 void shim_message_put(struct shim_result *r, struct span text);

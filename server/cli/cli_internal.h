@@ -17,6 +17,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/json/scan.h"
+#include "base/pod/session.h"
 #include "base/str.h"
 #include "jobs/cache/job_entry.h"
 #include "k8s/http/http_client.h"
@@ -151,12 +152,13 @@ void term_show(struct term *s, struct span text);
 
 /* A server that is part of this command, for one job, which ends with it (run_internal.h). */
 struct live_view;
+struct remote;
 struct own_server {
 	const char *socket; /* path of its Unix socket */
 	int signal_fd;      /* the first signal stops the job; SIGINT again kills its tasks */
 	/* While the job is followed, again and again: prints what the engine has said.  -1 to go
 	 * on, else the exit code. */
-	int (*look)(void *arg, struct live_view *v);
+	int (*look)(void *arg, struct remote *r, struct live_view *v);
 	struct engine *engine;
 	/* `run -- COMMAND`: gets the exit code of the command, or 128 + the signal that stopped
 	 * it; stays if nothing is known of its end.  NULL: the job is one of a file. */
@@ -221,6 +223,70 @@ int remote_ask(struct remote *r, const struct client_call *call, int status,
 int remote_get(struct remote *r, const char *path, struct remote_reply *out, struct span *json,
                struct err *e);
 
+/* ---- remote_session.c: a session in a task (base/pod/session.h), between descriptors of this
+ * process. Several at once share an epoll, which remote_session_turn waits for. ---- */
+
+enum { SESSION_FDS = 3 }; /* input, output, error; the others by data.ptr of the epoll */
+struct remote_session;
+struct remote_session_fd {
+	struct remote_session *session;
+	int fd, which;      /* -1: closed */
+	bool watched, file; /* file: epoll cannot watch it, and it never waits */
+	uint32_t events;    /* that it is watched for */
+	struct str left;    /* of output: bytes to be written */
+};
+struct remote_session {
+	struct remote *remote;
+	int epoll;
+	struct client_exchange *output, *input;
+	struct session_reader reader;
+	struct remote_session_fd fd[SESSION_FDS];
+	struct str out; /* frames to be sent */
+	size_t sent;
+	char path[128];
+	int64_t said_ms;
+	bool begun, ended;
+	int code;               /* exit status; with `why` 125, or 137 */
+	char why[SESSION_TEXT]; /* "": the command has ended */
+};
+/* Starts a session in a task of this job (USER~NAME), with x->remote and x->epoll; body: the
+ * request as JSON.  The descriptors stay the caller's, and do not block; a socket is duplicated for
+ * input and output.  -1 and *e; remote_session_end is called in any case. */
+int remote_session_begin(struct remote_session *x, const char *job, struct span body,
+                         const int fd[SESSION_FDS], struct err *e);
+/* Waits for something to do, at most so long, and does it for these sessions; other events of the
+ * epoll are given to `other`. */
+void remote_session_turn(struct remote_session *const *v, size_t n, int64_t ms,
+                         void (*other)(void *arg, void *ptr), void *arg);
+/* All that came is written, or cannot be. */
+bool remote_session_over(const struct remote_session *x);
+void remote_session_resize(struct remote_session *x, unsigned rows, unsigned columns);
+void remote_session_end(struct remote_session *x);
+/* The task of JOB[/ROLE[/INDEX]]. */
+struct session_target {
+	const char *job;  /* USER~NAME, in the arena */
+	struct span role; /* empty: the only one */
+	int64_t index;
+};
+/* -1 and *e. */
+int session_target_read(struct remote *r, const char *text, struct arena *a,
+                        struct session_target *out, struct err *e);
+/* Appends the beginning of a request: the object is open. */
+void session_body(struct str *out, const struct session_target *t);
+
+/* cmd_exec.c: runs a command in a task, with the streams of this process, of which the terminal has
+ * its mode again at the end; prints why there is no exit status, after `name`.  Returns the exit
+ * status; EXIT_NO_COMMAND.  exec_streams opens the streams for it, before this process is protected
+ * against inspection. */
+struct exec_call {
+	const char *name;           /* of the command of rest-lit */
+	const char *const *command; /* NULL: a shell */
+	bool terminal;
+	int fd[SESSION_FDS];
+};
+void exec_streams(struct exec_call *c);
+int exec_in_task(struct remote *r, const struct session_target *t, const struct exec_call *c);
+
 /* Returns true if a repetition may have another outcome. */
 bool remote_may_retry(const struct client_answer *a);
 /* The pause before the next attempt, after so many failures. */
@@ -249,6 +315,8 @@ int remote_print_json(struct span value);
 
 /* The name of the client's user, from the server, in the arena; NULL and *e. */
 const char *remote_user(struct remote *r, struct arena *a, struct err *e);
+/* USER~NAME of a NAME or USER~NAME, in the arena; NULL and *e. */
+const char *remote_job_name(struct remote *r, const char *job, struct arena *a, struct err *e);
 /* "/api/v2/jobs/USER~NAME" and the rest of the path; in the arena. */
 const char *remote_path(const char *job, const char *rest, struct arena *a);
 /* If *e says that there is no such job: adds the nearest name of a job.  Returns -1. */

@@ -46,6 +46,9 @@ static int run_mounts(struct engine_settings *out, struct options *o, struct err
 	return compose_directory(any, "--mount .:rw", &o->arena, e) ? 0 : -1;
 }
 
+/* The command of a task that only holds its resources for a session. */
+static const char *const RUN_HOLD[] = { "sleep", "infinity", NULL };
+
 /* ---- a command ------------------------------------------------------------------------------- */
 
 /* The caller's environment, but for variables of jobs, and of directories that a task does not
@@ -114,7 +117,7 @@ static int run_command_prepare(struct run *r, struct job_text *t, struct err *e)
 	if (bad || compose_command(t, o, &place, e) < 0)
 		return -1;
 	/* A terminal stays with the caller: a task could type into it. */
-	int input = isatty(STDIN_FILENO) ? -1 : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	int input = r->pty || isatty(STDIN_FILENO) ? -1 : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 	r->engine.input = input < 0 ? 0 : input;
 	r->engine.once = true;
 	r->own.exit_code = &r->exit_code;
@@ -127,9 +130,15 @@ static int run_service(struct service *s)
 {
 	ERR_AUTO e = { 0 };
 	struct job_text text = { 0 };
-	struct run r = { .service = s, .exit_code = EXIT_NO_COMMAND };
+	struct run r = { .service = s, .exit_code = EXIT_NO_COMMAND, .pty_code = -1 };
 	int code;
 	struct options *o = &s->options;
+	struct exec_call pty = { .command = o->command, .terminal = true };
+	if (o->pty) {
+		r.pty = &pty;
+		o->command = RUN_HOLD;
+		exec_streams(&pty);
+	}
 	bool bad = compose_check_file(o, &e) < 0 ||
 	           (o->command ? run_command_prepare(&r, &text, &e)
 	                       : job_text_read(&text, o, &e) < 0 &&
@@ -145,13 +154,15 @@ static int run_service(struct service *s)
 		run_end(&r);
 	}
 	job_text_wipe(&text);
+	if (r.pty_code >= 0)
+		return r.pty_code;
 	return s->options.command ? r.exit_code : code;
 }
 
 int cmd_run(const struct command *c, struct options *o)
 {
-	if (o->n_files == (o->command ? 0 : 1))
+	if (o->n_files == (o->command || o->pty ? 0 : 1))
 		return command_service(o, run_service);
-	int code = command_usage(c, c->wanted);
+	int code = command_usage(c, o->pty ? "--pty is for a command, not for a file" : c->wanted);
 	return o->command ? EXIT_NO_COMMAND : code;
 }

@@ -120,6 +120,27 @@ const struct command COMMANDS[] = {
 	{ "cancel", cmd_stop, FOR_STOP, 0, SIZE_MAX, "name a job, or --tag", "JOB...", "the same as stop",
 	  "Stop jobs, as rest-lit stop does.\nExit status: as of stop.\n",
 	  "  rest-lit cancel mnist\n" },
+	{ "exec", cmd_exec, FOR_EXEC, 1, 1, "name one task; a command stands after --",
+	  "JOB[/ROLE[/INDEX]] [-- COMMAND...]", "run a command in a task that runs",
+	  "Run a shell, or the command after --, in a task that runs, with its files, variables\n"
+	  "and GPUs, within its limits.  With a terminal, if input and output are one; else\n"
+	  "all bytes arrive as they are.  ROLE is by default the only one, INDEX 0.  What the\n"
+	  "command has started ends with it.  For servers with --local; for others the message\n"
+	  "has the line of kubectl.\n"
+	  "Exit status: that of the command, 128 + N if signal N has ended it, 137 if the task\n"
+	  "has ended, 125 if it was refused or could not be run.\n",
+	  "  rest-lit exec mnist\n"
+	  "  rest-lit exec mnist/worker/1 -- nvidia-smi\n"
+	  "  rest-lit exec -T mnist -- cat checkpoint.pt > checkpoint.pt\n" },
+	{ "open", cmd_open, FOR_OPEN, 1, 2, "name one task, and a port", "JOB[/ROLE[/INDEX]] [PORT]",
+	  "open a port of a task on this machine",
+	  "Listen on a port of this machine, and carry each connection to the port on which a\n"
+	  "process of the task listens, until Ctrl-C.  Print the link to it, as the log of the\n"
+	  "task has it: of Jupyter with its token.  PORT is by default the only one.  For\n"
+	  "servers with --local; for others the message has the line of kubectl.\n"
+	  "Exit status: 0 after Ctrl-C, 2 refused, 3 the server does not answer.\n",
+	  "  rest-lit open notebook\n"
+	  "  rest-lit open train/worker/0 6006\n" },
 	{ "keep", cmd_keep, FOR_KEEP, 1, 1, "name one job", "JOB", "keep a job whose GPUs are idle",
 	  "Keep a job although its GPUs do nothing: until --for is over it is neither shown as\n"
 	  "idle nor stopped by the server's --gpu-idle-stop.  A second call adds its hours; only\n"

@@ -3,7 +3,7 @@
  * The commands of rest-lit; commands.c has their table.  A command is one file cmd_*.c, which uses
  * cli_internal.h: command.c (help, options, small commands), remote.c and remote_job.c (requests to
  * a server), term.c (output), progress.c, job_view.c, log_mux.c and wait.c (following a job). Begin
- * with cmd_events.c.
+ * with cmd_logs.c.
  *
  * Thread: main
  */
@@ -47,7 +47,7 @@ void command_put_about(struct str *out, const struct command *c);
 command_runner cmd_serve, cmd_controller, cmd_check, cmd_translate, cmd_validate, cmd_convert,
     cmd_run, cmd_submit, cmd_jobs, cmd_show, cmd_stop, cmd_logs, cmd_wait, cmd_events, cmd_delete,
     cmd_resubmit, cmd_fetch, cmd_keep, cmd_backup, cmd_token, cmd_schema, cmd_version, cmd_top,
-    cmd_usage, cmd_report;
+    cmd_usage, cmd_report, cmd_exec, cmd_open;
 /* Not in the help: prints a generated page, for tests/tools/pages; prints the words that a shell
  * offers, for packaging/completion.*. */
 command_runner cmd_page, cmd_complete;

@@ -85,27 +85,34 @@ void remote_put_tags(struct str *out, const struct option_list *tags)
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
+const char *remote_job_name(struct remote *r, const char *job, struct arena *a, struct err *e)
+{
+	char shown[4 * QUOTE_MAX];
+	const char *user = NULL;
+	(void)quote(shown, span_of(job));
+	if (strlen(job) > AT_MAX / 4)
+		(void)err_set(e, 400, NULL, "the name of the job is too long");
+	else if (strchr(job, '/'))
+		(void)err_set(e, 400, NULL,
+		              "\"%s\" is no name of a job, which is USER~NAME: %.*s~%s", shown,
+		              (int)strcspn(shown, "/"), shown, strchr(shown, '/') + 1);
+	else if (strchr(job, '~'))
+		return job;
+	else
+		user = remote_user(r, a, e);
+	return user ? arena_printf(a, "%s~%s", user, job) : NULL;
+}
+
 /* One job, which is NAME or USER~NAME. */
 static int job_run_one(struct remote *r, const struct job_command *j, const char *job,
                        struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
 	REPLY_AUTO reply = { 0 };
-	char shown[4 * QUOTE_MAX];
 	struct span answer = { "", 0 };
-	if (strlen(job) > AT_MAX / 4)
-		return err_set(e, 400, NULL, "the name of the job is too long");
-	(void)quote(shown, span_of(job));
-	if (strchr(job, '/'))
-		return err_set(e, 400, NULL,
-		               "\"%s\" is no name of a job, which is USER~NAME: %.*s~%s", shown,
-		               (int)strcspn(shown, "/"), shown, strchr(shown, '/') + 1);
-	if (!strchr(job, '~')) {
-		const char *user = remote_user(r, &arena, e);
-		if (!user)
-			return -1;
-		job = arena_printf(&arena, "%s~%s", user, job);
-	}
+	job = remote_job_name(r, job, &arena, e);
+	if (!job)
+		return -1;
 	if (j->part && remote_get(r, remote_path(job, j->part, &arena), &reply, &answer, e) < 0)
 		return remote_no_job(r, job, e);
 	return j->run(r, job, answer, e);

@@ -45,7 +45,23 @@ static void run_notice(void *arg, enum engine_level level, const char *text)
 
 /* ---- for the client, on its thread ----------------------------------------------------------- */
 
-static int run_look(void *arg, struct live_view *v)
+/* --pty: the task holds the resources, and the command is a session in it. */
+static int run_session(struct run *r, struct remote *remote, const struct live_view *v)
+{
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	const struct progress *p = &v->progress;
+	if (p->n_roles == 0 || p->role[0].in[JOB_RUNNING] == 0)
+		return -1;
+	const struct session_target task = { .job = remote_job_name(remote, v->job, &a, &e) };
+	if (!task.job)
+		return print_error_notes(&e, NULL, EXIT_SERVER);
+	r->pty->name = "run";
+	r->pty_code = exec_in_task(remote, &task, r->pty);
+	return EXIT_OK;
+}
+
+static int run_look(void *arg, struct remote *remote, struct live_view *v)
 {
 	struct run *r = arg;
 	const char *no_image = atomic_load(&r->no_image);
@@ -54,7 +70,7 @@ static int run_look(void *arg, struct live_view *v)
 	if (n > 0)
 		term_print(&v->term, "%.*s", (int)n - 1, notes + 1);
 	if (!no_image)
-		return -1;
+		return r->pty ? run_session(r, remote, v) : -1;
 	term_print(&v->term, "%s: %s; three pulls have failed for this reason, so the job ends",
 	           v->job, no_image);
 	return EXIT_SERVER;

@@ -20,6 +20,8 @@ struct run {
 	int stop_fd;              /* the other end of service->signal_fd */
 	_Atomic(char *) no_image; /* reason why pulls fail again and again; NULL */
 	int exit_code;            /* of a command */
+	struct exec_call *pty;    /* --pty: the command, which is a session in the task; NULL */
+	int pty_code;             /* the exit status of the session; -1: it has not ended */
 	const char *results;      /* directory of a command; NULL: none */
 	bool made_results;        /* ... and it was made here, so it goes if nothing is in it */
 	bool serves;

@@ -279,7 +279,7 @@ static void waiter_run_once(struct job_waiter *w)
 	if (w->view.term.block || w->own)
 		waiter_shorten(&ms, now + DRAW_MS, now);
 	if (w->own && w->code < 0)
-		w->code = w->own->look(w->own->arg, &w->view);
+		w->code = w->own->look(w->own->arg, w->remote, &w->view);
 	if (w->code >= 0)
 		waiter_stop(w, OWN_END);
 	waiter_show(w);

@@ -29,7 +29,8 @@ enum {
 	SERVES = FOR_SERVE | FOR_CONTROLLER,
 	SUBMITS = FOR_SUBMIT | FOR_RESUBMIT,
 	REMOTE = SUBMITS | FOR_JOBS | FOR_SHOW | FOR_STOP | FOR_LOGS | FOR_WAIT | FOR_EVENTS |
-	         FOR_DELETE | FOR_BACKUP | FOR_FETCH | FOR_TOP | FOR_USAGE | FOR_REPORT | FOR_KEEP
+	         FOR_DELETE | FOR_BACKUP | FOR_FETCH | FOR_TOP | FOR_USAGE | FOR_REPORT | FOR_KEEP |
+	         FOR_EXEC | FOR_OPEN
 };
 
 static const char *const RUNTIMES[] = { "image", "configmap", NULL };
@@ -330,6 +331,8 @@ const struct option OPTIONS[] = {
 	  .help = "show the job's progress until it has ended" },
 	{ "logs", GROUP_OUTPUT, SUBMITS | FOR_RUN, true, SWITCH(logs), .flag_only = true,
 	  .help = "wait, and print the output of the tasks" },
+	{ "pty", GROUP_OUTPUT, FOR_RUN, true, SWITCH(pty), .flag_only = true,
+	  .help = "give the command a terminal, by default a shell" },
 	{ "name", GROUP_OUTPUT, SUBMITS, true, TEXT(name, ""), .flag_only = true, .form = &JOB_NAME, .value = "NAME",
 	  .help = "name of the job; default of submit: that in the file, of resubmit: the old one with a new number" },
 	{ "follow", GROUP_OUTPUT, FOR_LOGS, true, SWITCH(follow), .flag_only = true,
@@ -348,6 +351,10 @@ const struct option OPTIONS[] = {
 	  .help = "keep the job for so long, in addition to what it has: hours, 90m counts as 2" },
 	{ "reason", GROUP_OUTPUT, FOR_KEEP, true, TEXT(reason, ""), .flag_only = true, .value = "TEXT",
 	  .help = "why it needs GPUs that do nothing, at most 200 bytes; kept in its annotation rest-lit/gpu-keep" },
+	{ "terminal", GROUP_OUTPUT, FOR_EXEC, true, SWITCH(terminal), .flag_only = true,
+	  .help = "with a terminal, which is the default if input and output are one; also -t" },
+	{ "no-terminal", GROUP_OUTPUT, FOR_EXEC, true, SWITCH(no_terminal), .flag_only = true,
+	  .help = "without a terminal: all bytes arrive as they are; also -T" },
 	{ "tail", GROUP_OUTPUT, FOR_LOGS | FOR_TOP, true, NUMBER(tail, -1, -1, INT32_MAX), .flag_only = true, .value = "N",
 	  .help = "only the last N lines of each task; -1: all; of top: show it N times; also -n" },
 	{ "since", GROUP_OUTPUT, FOR_LOGS | FOR_REPORT, true, TEXT(since, ""), .flag_only = true, .value = "TIME",
@@ -727,8 +734,8 @@ struct flag_cursor {
 static const struct {
 	const char *flag, *name;
 } SHORT_FLAGS[] = {
-	{ "-o", "output" }, { "-f", "follow" }, { "-c", "cpus" },
-	{ "-m", "memory" }, { "-n", "tail" },
+	{ "-o", "output" }, { "-f", "follow" },   { "-c", "cpus" },        { "-m", "memory" },
+	{ "-n", "tail" },   { "-t", "terminal" }, { "-T", "no-terminal" },
 };
 
 static int flag_read(struct options *o, unsigned command, struct flag_cursor *c, struct err *e)

@@ -63,11 +63,13 @@ enum {
 	FOR_TOP = 524288,
 	FOR_USAGE = 1048576,
 	FOR_REPORT = 2097152,
-	FOR_KEEP = 4194304
+	FOR_KEEP = 4194304,
+	FOR_EXEC = 8388608,
+	FOR_OPEN = 16777216
 };
 
 /* These commands take a command after `--`. */
-enum { FOR_COMMANDS = FOR_RUN | FOR_SUBMIT };
+enum { FOR_COMMANDS = FOR_RUN | FOR_SUBMIT | FOR_EXEC };
 
 enum option_type {
 	OPTION_TEXT,
@@ -135,6 +137,7 @@ struct options {
 	const char *image, *results;
 	bool no_results;
 	const char *code, *directory, *sort, *metric, *since, *until, *by;
+	bool terminal, no_terminal, pty;
 	bool fetches_code, list, force, yes, watch, hand_back, no_storage, csv;
 	int64_t tail;
 	struct option_list mount, storage, set, env, secret, tag, sweep;

@@ -58,6 +58,8 @@ static const struct {
 	                  "application/x-www-form-urlencoded" },
 	[BODY_OUTPUT] = { 1u << BODY_TYPE_BYTES,
 	                  "the Content-Type must be application/octet-stream" },
+	[BODY_SESSION] = { 1u << BODY_TYPE_BYTES,
+	                   "the Content-Type must be application/octet-stream" },
 	[BODY_CODE] = { 1u << BODY_TYPE_GZIP, "the Content-Type must be application/gzip" },
 };
 
@@ -90,6 +92,8 @@ static void check_body(struct request *r, const struct request_head *f)
 		r->body.max = FIELDS_BODY;
 	if (r->route->body == BODY_CODE)
 		r->body.max = r->loop->server->local ? CODE_MACHINE : CODE_CLUSTER_PACKED;
+	if (r->route->body == BODY_SESSION)
+		return; /* of any length */
 	r->drop = f->length > r->body.max ? DROP_TOO_LARGE : DROP_NOTHING;
 	if (r->drop && (f->value[HEADER_EXPECT].p || f->length > request_swallow_max(r)))
 		refuse_large(r); /* before the body is sent */
@@ -216,8 +220,15 @@ void request_identified(struct request *r)
 		http_resume(r, READING);
 }
 
-bool admission_body_part(struct request *r, const char *data, size_t n)
+bool admission_body_part(struct request *r, struct span part, size_t *left)
 {
+	size_t n = part.n;
+	if (r->pipe) {
+		size_t taken = body_pipe_put(r, part);
+		r->received += taken;
+		*left = n - taken;
+		return true;
+	}
 	r->received += n;
 	if (r->received > request_swallow_max(r))
 		return false;
@@ -227,10 +238,10 @@ bool admission_body_part(struct request *r, const char *data, size_t n)
 	    (r->received - n) / CODE_PROGRESS != r->received / CODE_PROGRESS)
 		connection_set_activity(http_connection_of(r->connection), READING);
 	if (r->sink) {
-		r->sink(r, (struct span){ data, n });
+		r->sink(r, part);
 		return true;
 	}
-	str_put(&r->body, data, n);
+	str_span(&r->body, part);
 	request_hold(r, HOLD_BODY, r->body.cap);
 	r->drop = r->body.full                            ? DROP_TOO_LARGE
 	          : r->loop->held[HOLD_BODY] > BODIES_MAX ? DROP_NO_ROOM

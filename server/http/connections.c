@@ -116,6 +116,13 @@ void connection_end(struct connection *c)
 	free(c);
 }
 
+void connection_exempt(struct connection *c)
+{
+	if (c->counted)
+		(void)rate_limit_count(c->all->loop->server->rate_limits, &c->from, -1);
+	c->counted = false;
+}
+
 void connection_set_activity(struct connection *c, enum activity activity)
 {
 	if (c->cut)

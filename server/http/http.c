@@ -120,6 +120,8 @@ const char *request_header(const struct request *r, const char *name)
 size_t request_swallow_max(const struct request *r)
 {
 	bool code = r->route && r->route->body == BODY_CODE;
+	if (r->pipe)
+		return SIZE_MAX;
 	return r->head.chunked ? SWALLOW_CHUNKED : r->body.max * (code ? 1 : 2) + SWALLOW;
 }
 
@@ -310,13 +312,16 @@ static enum MHD_Result request_step(void *cls, struct MHD_Connection *m, const c
 	if (r->phase == REQUEST_ANSWERED)
 		return MHD_YES;
 	*n = 0;
-	if (!r->method)
+	bool resumed = r->phase == REQUEST_RESUMED;
+	if (!r->method) {
 		request_header_complete(r, url, method, version);
-	else if (r->phase == REQUEST_RESUMED)
+		return MHD_YES;
+	}
+	if (resumed) /* before the body, or in front of the rest of a part */
 		request_become(r, REQUEST_ARRIVING);
-	else if (part)
-		return admission_body_part(r, data, part) ? MHD_YES : MHD_NO;
-	else
+	if (part)
+		return admission_body_part(r, (struct span){ data, part }, n) ? MHD_YES : MHD_NO;
+	if (!resumed)
 		request_complete(r);
 	return MHD_YES;
 }

@@ -48,9 +48,10 @@ void answer_with(struct request *r, struct MHD_Response *response);
 void admission_check_head(struct request *r, const char *version, const char *head_end);
 /* Finds the route and the principal. */
 void admission_header(struct request *r);
-/* Part of the body.  false: it exceeds request_swallow_max.  The unfinished bodies of a loop may
- * hold BODIES_MAX bytes; beyond them the answer is 503. */
-bool admission_body_part(struct request *r, const char *data, size_t n);
+/* Part of the body; *left: how many of its bytes are not taken yet (body_to_fd).  false: it exceeds
+ * request_swallow_max.  The unfinished bodies of a loop may hold BODIES_MAX bytes; beyond them the
+ * answer is 503. */
+bool admission_body_part(struct request *r, struct span part, size_t *left);
 /* The body is complete: run the handler. */
 void admission_run_handler(struct request *r);
 /* Writes the log line, after the answer was sent or the client has left. */
@@ -98,6 +99,8 @@ struct connection *connection_begin(struct connections *all, const struct sockad
 void connection_end(struct connection *c);
 /* Changes the activity and restarts its time limit. */
 void connection_set_activity(struct connection *c, enum activity activity);
+/* It no longer counts for its address: what it does has a limit of its own. */
+void connection_exempt(struct connection *c);
 /* Closes it soon. */
 void connection_cut(struct connection *c);
 /* The client has closed its side, and receives no answer. */
@@ -114,7 +117,20 @@ void stream_client_left(struct request *r, bool late);
 /* Cuts all streams of a loop; none is suspended afterwards.  ended: only those that have ended but
  * whose clients have not read the end. */
 void streams_cut(struct loop *l, bool ended);
-/* Resumes the streams whose descriptors (stream_from) have bytes; loop: a struct loop. */
-void streams_wake(void *loop);
+/* A descriptor that a stream or a body waits for; it begins their structs. */
+struct pipe_end {
+	void (*ready)(struct pipe_end *p, uint32_t events); /* of epoll(7); watched no more */
+	int fd;
+};
+/* As epoll_ctl with this operation; the events are told once. */
+int pipe_end_watch(const struct loop *l, int op, struct pipe_end *p, uint32_t events);
+/* Tells all that are ready; loop: a struct loop. */
+void pipe_ends_run_once(void *loop);
+
+/* ---- body_pipe.c ---- */
+
+/* The next bytes of a body that goes to a descriptor (body_to_fd); returns how many are taken.  If
+ * not all are, r is suspended until there is room, and the rest is handed over again. */
+size_t body_pipe_put(struct request *r, struct span part);
 /* Delivers due events of long-lived requests.  stopping: LONG_LIVED_SHUTDOWN to all. */
 void long_lived_run_once(struct loop *l, bool stopping);

@@ -78,7 +78,7 @@ int loop_init(struct loop *l, struct server *s, struct loop_port port, struct er
 	store_count(l->store, &l->counts->store);
 	struct loop_source store = { store_fd(l->store), loop_reap, loop_reap_ms, l->store, false };
 	struct loop_source wake = { .fd = l->wake_fd };
-	struct loop_source pipes = { l->pipes_fd, streams_wake, NULL, l, false };
+	struct loop_source pipes = { l->pipes_fd, pipe_ends_run_once, NULL, l, false };
 	struct loop_source http = { .fd = http_start(l, e) };
 	if (http.fd < 0 || loop_add(l, &store, e) < 0 || loop_add(l, &wake, e) < 0 ||
 	    loop_add(l, &pipes, e) < 0 || s->hooks->open(l, e) < 0)

@@ -77,7 +77,7 @@ struct loop {
 	struct MHD_Daemon *http;
 	enum library library; /* the version of http */
 	int listen_fd, epoll_fd, wake_fd;
-	int pipes_fd; /* an epoll of descriptors that streams wait for */
+	int pipes_fd; /* an epoll of descriptors that streams and bodies wait for */
 	struct connections *connections;
 	atomic_size_t requests; /* current ones; written by this loop only */
 	bool ended;             /* a connection ended in this round */

@@ -34,6 +34,7 @@ struct account;
 struct long_lived;
 struct line;
 struct stream;
+struct body_pipe;
 
 enum {
 	REQUEST_ID_MAX = 64,
@@ -98,8 +99,9 @@ struct request {
 	/* Takes the parts of the body instead, if the route's `before` has set it.  It must not
 	 * block for long, and keeps its failures until the handler runs. */
 	void (*sink)(struct request *r, struct span part);
-	size_t received; /* bytes of body received, kept or not */
-	size_t line_n;   /* bytes of path and query in the request line */
+	struct body_pipe *pipe; /* takes them instead (body_to_fd); NULL */
+	size_t received;        /* bytes of body received, kept or not */
+	size_t line_n;          /* bytes of path and query in the request line */
 	enum request_phase phase;
 	struct MHD_Response *kept; /* an answer that is sent when the body is WHOLE; NULL */
 	bool odd_line;             /* the request line has blanks or control characters */
@@ -130,6 +132,13 @@ struct request {
 
 /* Bytes of body that are received, kept or not; a client that sends more is disconnected. */
 size_t request_swallow_max(const struct request *r);
+/*
+ * For a route's `before`: the body, of any length and for any time, goes to this descriptor, which
+ * does not block; while it is full, the client waits.  When its reader has gone, or this server
+ * stops, the connection ends.  The descriptor is the caller's, and stays open until r ends.  false:
+ * r has been answered.
+ */
+bool body_to_fd(struct request *r, int fd);
 /* The value of a header, or NULL; borrowed until the request ends.  Not for Authorization. */
 const char *request_header(const struct request *r, const char *name);
 /* Calls fn(arg) after r has ended and was logged; the last registered runs first. */

@@ -27,8 +27,18 @@ enum route_auth {
 	AUTH_POD     /* the pod of a task (server/logs/logs.h) */
 };
 /* The body of a route.  NONE: ignored; FIELDS: see query.h; OUTPUT: output of a task; CODE: the
- * archive of a job's code (base/code/code.h), of known length. */
-enum route_body { BODY_NONE, BODY_JOB, BODY_JOB_V1, BODY_FIELDS, BODY_OUTPUT, BODY_CODE, BODY_MAX };
+ * archive of a job's code (base/code/code.h), of known length; SESSION: frames of any length, which
+ * `before` takes (body_to_fd). */
+enum route_body {
+	BODY_NONE,
+	BODY_JOB,
+	BODY_JOB_V1,
+	BODY_FIELDS,
+	BODY_OUTPUT,
+	BODY_CODE,
+	BODY_SESSION,
+	BODY_MAX
+};
 
 /* The right to a job of another user, by --visibility and for admins. */
 enum job_need {

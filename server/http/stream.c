@@ -20,6 +20,7 @@
 enum { BLOCK = 4096, KEPT = 4096, PIPE_BLOCK = 32 << 10 };
 
 struct stream {
+	struct pipe_end pipe;       /* where the bytes come from; fd -1: `out` */
 	struct stream *prev, *next; /* of the loop */
 	struct request *r;
 	const struct stream_calls *calls;
@@ -27,7 +28,6 @@ struct stream {
 	struct str out; /* out.p + taken: not yet sent */
 	size_t taken;
 	int64_t beat_ms; /* the next heartbeat */
-	int fd;          /* where the bytes come from; -1: `out` */
 	const char *why;
 	bool asleep, asked, ended, cut;
 };
@@ -86,35 +86,47 @@ static void stream_wake(struct stream *s)
 
 /* ---- descriptors ---- */
 
-void stream_from(struct stream *s, int fd)
+int pipe_end_watch(const struct loop *l, int op, struct pipe_end *p, uint32_t events)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = s };
-	s->fd = fd;
-	if (epoll_ctl(s->r->loop->pipes_fd, EPOLL_CTL_ADD, fd, &event) < 0)
-		stream_cut(s);
+	struct epoll_event event = { .events = events | EPOLLONESHOT, .data.ptr = p };
+	return epoll_ctl(l->pipes_fd, op, p->fd, &event);
 }
 
-void streams_wake(void *loop)
+void pipe_ends_run_once(void *loop)
 {
 	const struct loop *l = loop;
 	struct epoll_event events[8];
 	int n = epoll_wait(l->pipes_fd, events, ARRAY_SIZE(events), 0);
-	for (int i = 0; i < n; i++)
-		stream_wake(events[i].data.ptr);
+	for (int i = 0; i < n; i++) {
+		struct pipe_end *p = events[i].data.ptr;
+		p->ready(p, events[i].events);
+	}
+}
+
+static void stream_pipe_ready(struct pipe_end *p, uint32_t events)
+{
+	(void)events;
+	stream_wake((struct stream *)p);
+}
+
+void stream_from(struct stream *s, int fd)
+{
+	s->pipe.fd = fd;
+	if (pipe_end_watch(s->r->loop, EPOLL_CTL_ADD, &s->pipe, EPOLLIN) < 0)
+		stream_cut(s);
 }
 
 /* The next bytes of the descriptor; 0: none for now, then its next ones wake the stream. */
 static ssize_t stream_read_fd(struct stream *s, char *to, size_t max)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = s };
-	ssize_t n = read(s->fd, to, max);
+	ssize_t n = read(s->pipe.fd, to, max);
 	if (n > 0)
 		s->r->reply.body.n += (size_t)n; /* for the log */
 	if (n == 0)
 		s->ended = true;
 	if (n >= 0 || errno != EAGAIN)
 		return n;
-	return epoll_ctl(s->r->loop->pipes_fd, EPOLL_CTL_MOD, s->fd, &event);
+	return pipe_end_watch(s->r->loop, EPOLL_CTL_MOD, &s->pipe, EPOLLIN);
 }
 
 /* The callback of MHD: up to `max` bytes of the body; 0: none for now. */
@@ -131,7 +143,8 @@ static ssize_t stream_read(void *cls, uint64_t at, char *to, size_t max)
 	}
 	if (s->cut)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
-	ssize_t got = s->fd < 0 ? 0 : stream_read_fd(s, to, max);
+	/* One that is ended from outside does not wait for the end of the descriptor. */
+	ssize_t got = s->pipe.fd < 0 || s->ended ? 0 : stream_read_fd(s, to, max);
 	if (got)
 		return got < 0 ? MHD_CONTENT_READER_END_WITH_ERROR : got;
 	size_t n = stream_waiting(s) < max ? stream_waiting(s) : max;
@@ -248,7 +261,8 @@ struct stream *stream_open(struct request *r, int status, const char *type,
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
 		return NULL;
 	}
-	if (!head && calls->long_lived && !long_lived_begin(r, INT32_MAX, stream_event, r))
+	int64_t seconds = calls->unlimited ? LONG_LIVED_UNLIMITED : INT32_MAX;
+	if (!head && calls->long_lived && !long_lived_begin(r, seconds, stream_event, r))
 		return NULL;
 	r->reply.status = status;
 	r->reply.type = type;
@@ -260,7 +274,8 @@ struct stream *stream_open(struct request *r, int status, const char *type,
 		return NULL;
 	}
 	struct stream *s = xcalloc(1, sizeof(*s));
-	*s = (struct stream){ .r = r, .calls = calls, .arg = arg, .next = l->streams, .fd = -1 };
+	*s = (struct stream){ .r = r, .calls = calls, .arg = arg, .next = l->streams };
+	s->pipe = (struct pipe_end){ stream_pipe_ready, -1 };
 	int room = (int)l->server->options->stream_buffer;
 	s->out = STR_INIT((size_t)room);
 	s->beat_ms = clock_ms() + l->server->options->stream_heartbeat_s * 1000;
@@ -288,8 +303,8 @@ void stream_client_left(struct request *r, bool late)
 	*(s->prev ? &s->prev->next : &r->loop->streams) = s->next;
 	if (s->calls->gone)
 		s->calls->gone(s->arg);
-	if (s->fd >= 0) /* fails if it was not added */
-		(void)epoll_ctl(r->loop->pipes_fd, EPOLL_CTL_DEL, s->fd, NULL);
+	if (s->pipe.fd >= 0) /* fails if it was not added */
+		(void)pipe_end_watch(r->loop, EPOLL_CTL_DEL, &s->pipe, 0);
 	str_wipe(&s->out);
 	free(s);
 }
@@ -350,7 +365,8 @@ struct long_lived {
 
 /* ---- limits ---- */
 
-static bool stream_admit(struct request *r)
+/* unlimited: the user has another limit for these. */
+static bool stream_admit(struct request *r, bool unlimited)
 {
 	const struct loop *l = r->loop;
 	const struct options *o = l->server->options;
@@ -363,7 +379,7 @@ static bool stream_admit(struct request *r)
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
 		return false;
 	}
-	if (own >= o->streams_per_user) {
+	if (!unlimited && own >= o->streams_per_user) {
 		answer_header(r, "Retry-After", RETRY_S);
 		answer_refuse(r, 429, "TooManyRequestsError",
 		              arena_printf(&r->arena,
@@ -395,13 +411,19 @@ bool long_lived_begin(struct request *r, int64_t seconds, long_lived_callback *c
 	struct loop *l = r->loop;
 	int64_t now_ms = clock_ms();
 	int64_t lifetime = l->server->options->stream_lifetime_s;
-	if (!stream_admit(r))
+	if (!stream_admit(r, seconds == LONG_LIVED_UNLIMITED))
 		return false;
+	if (seconds == LONG_LIVED_UNLIMITED)
+		connection_exempt(http_connection_of(r->connection));
+	if (seconds == LONG_LIVED_UNLIMITED) /* its parties have their own limit of silence */
+		(void)MHD_set_connection_option(r->connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
 	struct long_lived *w = ARENA_NEW(&r->arena, struct long_lived, 1);
 	w->r = r;
 	w->callback = callback;
 	w->arg = arg;
-	w->until_ms = now_ms + 1000 * (seconds < lifetime ? seconds : lifetime);
+	w->until_ms = seconds == LONG_LIVED_UNLIMITED
+	                  ? INT64_MAX
+	                  : now_ms + 1000 * (seconds < lifetime ? seconds : lifetime);
 	w->revoked = l->server->hooks->mark(l);
 	w->next = l->long_lived;
 	if (w->next)

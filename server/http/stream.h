@@ -28,7 +28,8 @@ struct stream_calls {
 	/* The stream has ended; nothing may be written any more.  Always called, once. */
 	void (*gone)(void *arg);
 	bool long_lived;
-	bool finishes; /* it ends by itself, and a stopping server waits for it */
+	bool unlimited; /* stream-lifetime does not end it */
+	bool finishes;  /* it ends by itself, and a stopping server waits for it */
 };
 
 /* Begins to answer r; headers added before are sent.  NULL: r has been answered 429 or 503, or it
@@ -82,7 +83,10 @@ enum long_lived_event {
 /* The request must end soon after any event but TICK. */
 typedef void long_lived_callback(void *arg, enum long_lived_event event);
 
-/* `seconds`: until LONG_LIVED_OVER, at most stream-lifetime.  false: there are too many, or the
+enum { LONG_LIVED_UNLIMITED = -1 };
+/* `seconds`: until LONG_LIVED_OVER, at most stream-lifetime, or never (LONG_LIVED_UNLIMITED: for
+ * those that another limit bounds, so that they count neither for streams-per-user nor for
+ * connections-per-address).  false: there are too many, or the
  * server stops; r has been answered 429 or 503. */
 bool long_lived_begin(struct request *r, int64_t seconds, long_lived_callback *callback, void *arg);
 /* Idempotent; does nothing for other requests. */

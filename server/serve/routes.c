@@ -4,6 +4,7 @@
 
 #include "server/auth/auth.h"
 #include "server/code/job_code.h"
+#include "server/exec/job_exec.h"
 #include "server/jobs/jobs.h"
 #include "server/logs/logs.h"
 #include "server/results/job_results.h"
@@ -64,6 +65,12 @@ static const struct route API_ROUTES[] = {
 	  "The submitted job without its secrets, as JSON.", JOB_SEE },
 	{ "GET", "/api/v2/jobs/{job}/code", "getJobCode", job_code_get, NULL, AUTH_USER, BODY_NONE, "job-code",
 	  "The code of a job (`extras.code`): a gzip'ed tar, `ETag` with the SHA-256 of the tar. 404 `NoCodeError` if the job has none.", JOB_SEE },
+	{ "POST", "/api/v2/jobs/{job}/exec", "createSession", exec_post, NULL, AUTH_USER, BODY_FIELDS, "session",
+	  "Start a session in a task that runs on this machine: `{\"role\", \"index\", \"command\": [], \"terminal\": \"xterm\", \"rows\", \"columns\"}`, by default a shell, or with `{\"connect\": PORT}` a connection to a port of the task. 201 with its `id`; its two sides are requested within 5 s.", JOB_OWN },
+	{ "GET", "/api/v2/sessions/{id}", "getSession", exec_get, NULL, AUTH_USER, BODY_NONE, "session-output",
+	  "The output of a session that this user has started, as frames of a byte of channel (0 input, 1 output, 2 error, 3 status, 4 size, 255 end of input), three of length, and the bytes. The first and the last frame are a status.", JOB_ANY },
+	{ "PUT", "/api/v2/sessions/{id}", "putSession", exec_put, exec_put_begin, AUTH_USER, BODY_SESSION, "session-input",
+	  "The input of a session, as frames in a body that stays open. The session ends when either side does.", JOB_ANY },
 	{ "GET", "/api/v2/jobs/{job}/results", "listResults", results_get, NULL, AUTH_LINK, BODY_NONE, "results",
 	  "The files that a job on this machine has left in its results (`extras.results`), also while it runs: a list, or with `archive=tar` their contents. 404 `NoResultsError` if there are none.", JOB_SEE },
 	{ "GET", "/api/v2/jobs/{job}/results/{path}", "getResult", result_get, NULL, AUTH_LINK, BODY_NONE, "result",

@@ -34,6 +34,7 @@
 #include "server/config/options.h"
 #include "server/config/setup.h"
 #include "server/config/system.h"
+#include "server/exec/job_exec.h"
 #include "server/http/rate_limit.h"
 #include "server/http/request_check.h"
 #include "server/http/tls.h"
@@ -281,6 +282,7 @@ static int open_shared(struct service *s, struct err *e)
 	if (v->local && code_directory_open(v->code_directory, e) < 0)
 		return -1;
 	v->results = v->local ? results_slots_new() : NULL;
+	v->sessions = v->local ? sessions_new() : NULL;
 	v->revoked = revocations_new();
 	(void)pthread_mutex_init(&v->claims.lock, NULL); /* cannot fail */
 	if (open_workers(s, e) < 0 || history_start(v, e) < 0)
@@ -487,6 +489,7 @@ void start_undo(struct service *s)
 	for (size_t i = 0; i < s->n_loops; i++)
 		loop_done(&s->loops[i]);
 	results_slots_free(v->results);
+	sessions_free(v->sessions);
 	scheduler_free(v->scheduler);
 	worker_free(v->edits);
 	upkeep_free(s->upkeep);

@@ -44,6 +44,7 @@ struct options;
 struct rate_limits;
 struct readiness;
 struct results_slots;
+struct sessions;
 struct revocations;
 struct route_table;
 struct scheduler;
@@ -116,6 +117,7 @@ struct server {
 	atomic_ullong code_uploads[CODE_UPLOADS];
 	atomic_llong code_coming;      /* mutable: bytes of those to code_directory */
 	struct results_slots *results; /* answers that are being sent (results/); NULL: a cluster */
+	struct sessions *sessions;     /* in tasks (exec/); NULL: a cluster */
 	/* mutable: GPUs of the largest node for pods, when nodes were last read; 0: unknown */
 	atomic_llong node_gpus;
 	struct nodes *nodes; /* for pods (cluster/nodes.h); NULL: any node is */

@@ -11,9 +11,9 @@ from tokens import bearer, token
 # The column of docs/ROUTES.md for access to jobs; it may be "" only for these routes.
 WHOSE = {"of any user", "by `--visibility`", "own"}
 OF_NO_JOB = {"ssh", "healthz", "config", "{job}"}
-BODIES = {"executionType": {"value": "STOP"}, "tag": {"value": "x"}, "{role}": {"instances": 2}, "keep": {"hours": 1}}
+BODIES = {"executionType": {"value": "STOP"}, "tag": {"value": "x"}, "{role}": {"instances": 2}, "keep": {"hours": 1}, "exec": {"command": []}}
 # Error codes, such as 404, that a route may return for an existing job.
-FOUND = {"NoTagError", "NoTaskLogError", "NoJobConfigError", "NoCodeError", "NoResultsError", "NoMachineError"}
+FOUND = {"NoTagError", "NoTaskLogError", "NoJobConfigError", "NoCodeError", "NoResultsError", "NoMachineError", "NoSessionsError"}
 
 
 def fill(path, user, job):

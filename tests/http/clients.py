@@ -239,7 +239,8 @@ def test_every_route_without_token_is_refused_or_public(check):
                     if real == "/rest-server/":
                         continue
                     body = "{}" if method in ("POST", "PUT", "DELETE") else None
-                    kind = {"Content-Type": "application/gzip"} if "/code/" in real else JSON
+                    kind = ({"Content-Type": "application/gzip"} if "/code/" in real else
+                            {"Content-Type": "application/octet-stream"} if "/sessions/" in real else JSON)
                     reply = server.request(method, real, body, kind)
                     what = f"{method} {real}"
                     if who == "all":

@@ -35,7 +35,7 @@ class Task:
 
     def command(self, words, grace=10, init="", message="root/message", sandbox="", note="", whole=""):
         with open(self.dir + "/spec", "w", encoding="utf-8") as f:
-            f.write(document(["shim 5", str(grace), sandbox, init, "", message, "MARK=" + self.dir, note, whole], words) + self.containers)
+            f.write(document(["shim 6", str(grace), sandbox, init, "", message, "MARK=" + self.dir, note, whole, ""], words) + self.containers)
 
     def __enter__(self):
         return self
@@ -301,10 +301,10 @@ def test_invalid_specifications_are_refused():
         check(f"{args}", done.returncode in (2, 3) and done.stderr, done)
     done = subprocess.run([PROGRAM, "--help"], check=False, capture_output=True)
     check("hidden from users", b"shim" not in done.stdout, done.stdout)
-    good = [document(["shim 5", "1", "", "", "", "", "", "", ""], ["x"]), document([], ["x"], []), document([], [], [])]
+    good = [document(["shim 6", "1", "", "", "", "", "", "", "", ""], ["x"]), document([], ["x"], []), document([], [], [])]
     for spec in ("", "x", "9\0", "-1\0", "99999999999\0", "shim 3\0" + "1\0\0\0\0app\0\0x\0", good[1],
-                 document(["shim 3", "1", "", "", "", "", "", "", ""], ["x"]), document(["shim 5", "1"], ["x"]),
-                 document(["shim 5", "x", "", "", "", "", "", "", ""], ["x"]), document(["shim 5", "1", "", "", "", "", "", "", ""], []),
+                 document(["shim 3", "1", "", "", "", "", "", "", "", ""], ["x"]), document(["shim 6", "1"], ["x"]),
+                 document(["shim 6", "x", "", "", "", "", "", "", "", ""], ["x"]), document(["shim 6", "1", "", "", "", "", "", "", "", ""], []),
                  good[0][:-2], good[0].replace("1\0x", "2\0x")):
         with Task("true") as t:
             with open(t.dir + "/spec", "w", encoding="utf-8") as f:

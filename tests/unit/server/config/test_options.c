@@ -395,7 +395,7 @@ TEST(test_options_are_few)
 	for (size_t i = 0; i < N_OPTIONS; i++)
 		flags += OPTIONS[i].flag_only;
 	assert_in_range(N_OPTIONS - flags, 1, 81);
-	assert_in_range(flags, 1, 44);
+	assert_in_range(flags, 1, 47);
 }
 
 TEST(test_options_schema_is_json)

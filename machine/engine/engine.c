@@ -375,7 +375,8 @@ int engine_task_find(struct engine *e, const struct engine_task *t, struct arena
 		if (p->state != POD_STARTED || p->index != t->index || !named)
 			continue;
 		str_printf(&roles, "%s%s", n++ ? ", " : "", p->role);
-		*out = (struct engine_entrance){ arena_dup(a, span_of(p->dir)), e->set.runtime };
+		*out = (struct engine_entrance){ arena_dup(a, span_of(p->dir)), e->set.runtime,
+			                         arena_dup(a, span_of(p->role)) };
 	}
 	if (n == 1)
 		return 0;

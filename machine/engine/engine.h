@@ -128,6 +128,7 @@ struct framework_config *machine_config(struct err *e);
 struct engine_entrance {
 	const char *dir;     /* its directory (task.h), in the arena */
 	const char *runtime; /* the path of pai-runtime */
+	const char *role;    /* in the Framework, in the arena */
 };
 /* Finds the task of a job that runs, for a session in it.  role: as in the job or in the Framework;
  * empty: the only one.  -1 and *err: 400 (several roles have such a task), 409 (it does not run).

@@ -65,11 +65,9 @@ struct shim {
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-/* A filter for process_kill_all.  This process is a subreaper, so repeating it reaches all
- * descendants; those that have ended are not reaped yet, and still children. */
-static bool shim_is_child(pid_t pid, void *shim)
+bool shim_is_child(pid_t pid, void *parent)
 {
-	return process_field(pid, STAT_PARENT) == *(pid_t *)shim;
+	return process_field(pid, STAT_PARENT) == *(pid_t *)parent;
 }
 
 static void shim_reap(struct shim *s)

@@ -90,6 +90,14 @@ static void enter_find(struct entering *x, const char *path, struct arena *a)
 	x->dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (x->dir < 0)
 		enter_refuse("409 the task has ended");
+	/* First, since a task of an earlier version has no file `pid`. */
+	FD_AUTO spec = openat(x->dir, "spec", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (spec < 0 || lists_read(spec, &at, lists, SHIM_LISTS, a) != 0)
+		enter_refuse("409 the task has ended");
+	char **head = lists[SHIM_HEAD];
+	if (lists_count((const char *const *)head) < SHIM_HEADS ||
+	    strcmp(head[SHIM_FORMAT], SHIM_FORMAT_NOW) != 0)
+		enter_refuse("409 the task was started by another version of rest-lit");
 	if (fd_read_at(x->dir, "pid", identity, sizeof(identity)) < 0)
 		enter_refuse("409 the task has not started its command yet");
 	(void)parse_i64(span_to(span_of(identity), strcspn(identity, " ")), 2, INT32_MAX, &pid);
@@ -98,13 +106,6 @@ static void enter_find(struct entering *x, const char *path, struct arena *a)
 	process_identity((pid_t)pid, now);
 	if (x->task < 0 || strcmp(now, identity) != 0)
 		enter_refuse("409 the task has ended");
-	FD_AUTO spec = openat(x->dir, "spec", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (spec < 0 || lists_read(spec, &at, lists, SHIM_LISTS, a) != 0)
-		enter_refuse("409 the task is about to end");
-	char **head = lists[SHIM_HEAD];
-	if (lists_count((const char *const *)head) < SHIM_HEADS ||
-	    strcmp(head[SHIM_FORMAT], SHIM_FORMAT_NOW) != 0)
-		enter_refuse("409 the task was started by another version of rest-lit");
 	bool sandbox = *head[SHIM_SANDBOX];
 	x->program = sandbox ? head[SHIM_PROGRAM] : NULL;
 	(void)snprintf(x->pid, sizeof(x->pid), "%lld", sandbox ? 1LL : (long long)pid);
@@ -493,11 +494,6 @@ static const char *enter_turn(struct entering *x, char status[static SHIM_MESSAG
 	return end || enter_flush(x) ? end : "";
 }
 
-static bool enter_is_child(pid_t pid, void *self)
-{
-	return process_field(pid, STAT_PARENT) == *(pid_t *)self;
-}
-
 /* The client has its answer.  --inside ends what the command has left; a task could stop it.  In a
  * sandbox this process sees the /proc of that, with other numbers. */
 static void enter_leave(struct entering *x)
@@ -512,7 +508,7 @@ static void enter_leave(struct entering *x)
 		if (clock_ms() >= until)
 			(void)kill(x->child, SIGKILL);
 		if (clock_ms() >= until && !x->program)
-			(void)process_kill_all(enter_is_child, &self);
+			(void)process_kill_all(shim_is_child, &self);
 		clock_sleep(ENTER_POLL_MS);
 	}
 }

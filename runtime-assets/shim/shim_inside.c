@@ -383,11 +383,6 @@ static bool inside_wait(const struct inside *x, int ms)
 	return !(w[1].revents & (POLLHUP | POLLERR));
 }
 
-static bool inside_is_child(pid_t pid, void *self)
-{
-	return process_field(pid, STAT_PARENT) == *(pid_t *)self;
-}
-
 static void inside_run(struct inside *x, pid_t group)
 {
 	pid_t self = getpid();
@@ -399,7 +394,7 @@ static void inside_run(struct inside *x, pid_t group)
 	(void)kill(-group, SIGCONT);
 	for (int64_t until = clock_ms() + INSIDE_GRACE_MS; !inside_reap(x);) {
 		if (clock_ms() >= until)
-			(void)process_kill_all(inside_is_child, &self);
+			(void)process_kill_all(shim_is_child, &self);
 		(void)inside_wait(x, INSIDE_POLL_MS);
 	}
 }

@@ -35,6 +35,11 @@ enum {
 
 enum shim_container { SHIM_INIT, SHIM_APP, SHIM_CONTAINERS };
 
+/* A filter for process_kill_all, with the pid of the parent.  The parent is a subreaper, so
+ * repeating it reaches all descendants; those that have ended are not reaped yet, and still
+ * children. */
+bool shim_is_child(pid_t pid, void *parent);
+
 /* ---- shim_exec.c ----------------------------------------------------------------------------- */
 
 /* Reports that the command cannot be executed, and ends this process, which should have become it.

@@ -14,7 +14,8 @@ enum {
 
 struct server;
 
-/* A session that is wanted; the texts but the first are copied. */
+/* A session that is wanted.  `at` and `request` are used during the call; the other texts are
+ * copied. */
 struct session_facts {
 	struct engine_entrance at;
 	struct span request; /* a document (base/pod/session.h) */

@@ -149,8 +149,8 @@ static void exec_found(struct request *r, const struct job_entry *job)
 		.job = arena_dup(&r->arena, r->args[0]),
 		.framework = job->name,
 		.uid = job->uid,
-		.task = arena_printf(&r->arena, "%.*s[%lld]", (int)x->task.role.n, x->task.role.p,
-		                     (long long)x->task.index),
+		.task =
+		    arena_printf(&r->arena, "%s[%lld]", x->facts.at.role, (long long)x->task.index),
 		.peer = r->client_text,
 		.connection = *x->how[SESSION_PORT],
 	};

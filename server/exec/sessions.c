@@ -65,6 +65,9 @@ static void session_tell(const struct session *x)
 	log_text(&line, "peer", span_of(f->peer));
 	log_int(&line, "s", s);
 	log_end(&line);
+	if (f->connection) /* a notebook has dozens, which would push out the other Events of the
+	                      job */
+		return;
 	random_hex(id, 8);
 	int64_t now_ms = clock_wall_ms() / 1000 * 1000;
 	const struct event event = { .uid = span_of(id),
@@ -184,7 +187,7 @@ static int session_spawn(struct session *x, const struct session_facts *f, struc
 	x->pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 	if (x->pidfd >= 0)
 		return 0;
-	return err_set(e, UNAVAILABLE, "the session cannot be started: %s",
+	return err_set(e, UNAVAILABLE, "the session cannot be started: %s: %s", f->at.runtime,
 	               strerrordesc_np(error ? error : errno));
 }
 

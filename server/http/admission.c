@@ -217,7 +217,7 @@ void request_identified(struct request *r)
 {
 	check_known(r);
 	if (!request_answered(r))
-		http_resume(r, READING);
+		http_resume(r, r->pipe ? WAITING : READING); /* a body_to_fd has no limit of time */
 }
 
 bool admission_body_part(struct request *r, struct span part, size_t *left)

@@ -239,7 +239,7 @@ def test_exec_runs_a_command_in_a_task(check):
             check.ok(f"{target}: it is said", code == 125 and words in err, (code, err))
         check.equal("nothing is left", g.is_quiet(), True)
         events = [e["message"] for e in g.m.request("GET", f"/api/v2/jobs/{USER}~task/events").json["data"] if e["reason"] == "Session"]
-        check.ok("an Event says who and where", any(re.fullmatch(rf"{USER} has had a session of \d+ s in main\[0\]", e) for e in events), events)
+        check.ok("Events say who and where", events and all(re.fullmatch(rf"{USER} has had a session of \d+ s in main\[0\]", e) for e in events), events)
         for body, words in (({"comand": []}, "comand"), ({"command": "x"}, "list"), ({"command": [""]}, "first word"), ({"connect": 1, "command": ["x"]}, "connect"),
                             ({"index": -1}, "index"), ({"terminal": "a b"}, "terminal"), ({"rows": 70000}, "rows")):
             reply = Session(g.m, f"{USER}~task", **body).start

@@ -323,7 +323,36 @@ def test_damaged_containers_cannot_be_executed():
             equal(f"{more!r}", (app["started"], app["reason"], "file spec" in app["message"]), (False, "ContainerCannotRun", True))
 
 
-tests(test_damaged_containers_cannot_be_executed, test_exit_code_is_that_of_the_app,
+def test_sessions_are_refused_with_a_reason():
+    """`--enter`: of a task that has ended, has not begun, is of another version, or another process has its pid."""
+    head = ["1", "", "", "", "", "MARK=x", "", "", ""]
+
+    def said(spec=None, pid=None):
+        with tempfile.TemporaryDirectory() as where, tempfile.TemporaryFile() as asked:
+            for name, text in (("spec", spec), ("pid", pid)):
+                if text is not None:
+                    with open(os.path.join(where, name), "w", encoding="ascii") as f:
+                        f.write(text)
+            asked.write(document(["true"], ["", "", ""]).encode())
+            asked.flush()
+
+            def third():
+                os.dup2(os.dup2(asked.fileno(), 50), 3)
+            done = subprocess.run([RUNTIME, "shim", "--enter", where], stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                                  preexec_fn=third, close_fds=False)  # noqa: PLW1509
+        equal("a frame of status", (done.stdout[0], done.returncode), (3, 0))
+        return done.stdout[4:].decode()
+
+    now = document(["shim 6", *head], ["x"])
+    equal("no specification", said(), "409 the task has ended")
+    equal("an empty one", said(""), "409 the task has ended")
+    equal("that of an earlier version", said(document(["shim 5", *head[:-1]], ["x"])), "409 the task was started by another version of rest-lit")
+    equal("no process yet", said(now), "409 the task has not started its command yet")
+    for pid in ("", "1", "0 0 x", f"{os.getpid()} 1 x", "999999999 1 x"):
+        equal(f"another process: {pid!r}", said(now, pid), "409 the task has ended")
+
+
+tests(test_sessions_are_refused_with_a_reason, test_damaged_containers_cannot_be_executed, test_exit_code_is_that_of_the_app,
       test_start_without_resources_is_retried, test_stop_gives_the_grace_period, test_shim_survives_its_parent,
       test_daemons_are_killed_at_the_end, test_log_lines_are_split_and_bounded, test_note_precedes_the_output,
       test_message_is_read_safely, test_short_lines_share_a_time, test_full_disk_keeps_the_exit_code,

@@ -210,12 +210,12 @@ static void facts_read_storages(const struct facts_file *f, const struct node *u
 	out->directories = dirs;
 }
 
-void facts_file_user(const struct facts_file *f, struct span user, struct arena *a,
+void facts_file_user(const struct facts_file *f, struct span user, bool admin, struct arena *a,
                      struct facts_user *out)
 {
 	const struct node *own = facts_find_in(&f->users, user);
 	const struct node *email = node_get(own, "email");
-	*out = (struct facts_user){ .listed = own, .email = email ? email->text : "" };
+	*out = (struct facts_user){ .listed = own, .admin = admin, .email = email ? email->text : "" };
 	out->facts.extension = node_get(own, "extension");
 	out->facts.submitted_ms = f->submitted_ms;
 	out->facts.pod_names = f->pod_names;

@@ -51,9 +51,9 @@ struct facts_user {
  * The facts of a user, listed or not. A user may use the grants of the user and of the groups; if
  * the file gives neither virtual clusters (storages) nor groups for the user, all of them. An
  * admin may use all virtual clusters, but no additional storages. Texts are borrowed from the
- * file, the rest lives in the arena.
+ * file, the rest lives in the arena.  admin: the user is one, whatever the file says.
  */
-void facts_file_user(const struct facts_file *f, struct span user, struct arena *a,
+void facts_file_user(const struct facts_file *f, struct span user, bool admin, struct arena *a,
                      struct facts_user *out);
 
 /* The virtual clusters of the file. If the file has no such list, *listed is false and the result

@@ -32,6 +32,7 @@ struct client {
 	CURLM *multi;
 	char *url;
 	const char *ca_file, *socket;
+	bool own; /* see client_settings */
 	struct str authorization; /* "": none */
 	int64_t arrived; /* bytes at the other end of the last connection that was closed */
 	bool hints;      /* problems come with those for users of a rest-lit server */
@@ -199,9 +200,9 @@ struct client_exchange *client_start(struct client *c, const struct client_call 
 	if (c->socket)
 		CURL_SET(easy, CURLOPT_UNIX_SOCKET_PATH, c->socket);
 	CURL_SET(easy, CURLOPT_BUFFERSIZE, (long)RECEIVE);
-	CURL_SET(easy, CURLOPT_TIMEOUT_MS, c->socket ? 0L : (long)call->timeout_ms);
+	CURL_SET(easy, CURLOPT_TIMEOUT_MS, c->own ? 0L : (long)call->timeout_ms);
 	CURL_SET(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-	CURL_SET(easy, CURLOPT_LOW_SPEED_TIME, c->socket ? 0L : (long)call->silence_s);
+	CURL_SET(easy, CURLOPT_LOW_SPEED_TIME, c->own ? 0L : (long)call->silence_s);
 	if (call->more) {
 		CURL_SET(easy, CURLOPT_UPLOAD, 1L);
 		CURL_SET(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)RECEIVE);
@@ -253,6 +254,7 @@ struct client *client_new(const struct client_settings *s, struct err *e)
 	struct client *c = xcalloc(1, sizeof(*c));
 	c->hints = true;
 	c->socket = s->socket;
+	c->own = s->own;
 	c->authorization = (struct str)STR_SECRET(HEADER_MAX / 2);
 	str_span(&c->authorization, s->token);
 	c->url = address_read(s->url, true, &fault);

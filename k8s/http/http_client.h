@@ -21,10 +21,10 @@ struct client_settings {
 	const char *url;     /* https://HOST[:PORT][/PATH], or http:// on loopback */
 	const char *ca_file; /* PEM; "": the system's CAs */
 	struct span token;   /* sent as Authorization; "": none */
-	/* Of a Unix socket at this path, which is borrowed; NULL: TCP.  Its server is in this
-	 * process, so requests have no limits of time: it cannot be away, and a reader of the
-	 * output can block the client for any time. */
-	const char *socket;
+	const char *socket;  /* path of a Unix socket, borrowed; NULL: TCP */
+	/* The server is in this process, so requests have no limits of time: it cannot be away, and
+	 * a reader of the output can block the client for any time. */
+	bool own;
 };
 
 /* NULL and *e (400): invalid address, file or token. */

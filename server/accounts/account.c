@@ -124,7 +124,7 @@ static int check_user(const struct options *o, const struct shared_facts *p, str
 	struct facts_user u;
 	if (!o->no_auth)
 		return 0;
-	facts_file_user(p->file, span_of(o->user), &a, &u);
+	facts_file_user(p->file, span_of(o->user), false, &a, &u);
 	if (facts_admit_user(p, &u))
 		return 0;
 	return err_set(e, 400, NULL, "--user %s is not listed in %s, which refuses other users",
@@ -266,12 +266,13 @@ void accounts_forget(struct accounts *all)
 }
 
 /* Makes an account from the file. */
-static struct account *account_make(struct accounts *all, const char *name, struct err *e)
+static struct account *account_make(struct accounts *all, const char *name, bool admin,
+                                    struct err *e)
 {
 	struct account *a = account_new(name);
 	struct facts_user u;
-	facts_file_user(all->shared_facts->file, span_of(a->name), &a->arena, &u);
-	if (!facts_admit_user(all->shared_facts, &u)) {
+	facts_file_user(all->shared_facts->file, span_of(a->name), admin, &a->arena, &u);
+	if (!admin && !facts_admit_user(all->shared_facts, &u)) {
 		account_drop(a);
 		(void)err_set(e, UNAUTHORIZED, "this server has no user %s", name);
 		return NULL;
@@ -289,7 +290,6 @@ static struct account *account_make(struct accounts *all, const char *name, stru
 	for (size_t i = 0; i < u.facts.n_storages; i++)
 		v[i] = (struct account_storage){ "", "unknown", SPAN("{}"), SPAN("") };
 	a->storages = v;
-	account_remember(all, a, INT64_MAX);
 	return a;
 }
 
@@ -300,11 +300,17 @@ struct account *account_find(struct accounts *all, const char *name, account_cal
 	struct account *a = ttl_cache_get(all->known, span_of(name), clock_ms(), NULL);
 	if (a)
 		account_hold(a);
-	else if (!all->store)
-		a = account_make(all, name, e);
-	else
+	else if (all->store)
 		searches_find(all, name, done, arg, e);
+	else if ((a = account_make(all, name, false, e)))
+		account_remember(all, a, INT64_MAX);
 	return a;
+}
+
+struct account *account_administrator(struct accounts *all, const char *name)
+{
+	apply_reload(all);
+	return account_make(all, name, true, NULL);
 }
 
 const struct facts_file *account_file(struct accounts *all)

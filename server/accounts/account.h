@@ -96,6 +96,9 @@ typedef void account_callback(void *arg, struct account *a, const struct err *e)
  */
 struct account *account_find(struct accounts *all, const char *name, account_callback *done,
                              void *arg, struct err *e);
+/* A reference to a new account of this name that is an administrator, whatever the file says; not
+ * with --users=openpai.  It is not cached. */
+struct account *account_administrator(struct accounts *all, const char *name);
 /* Clears the caches of all loops after a change of a user or group.  Thread: any. */
 void accounts_forget(struct accounts *all);
 void account_hold(struct account *a);

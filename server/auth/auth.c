@@ -23,7 +23,7 @@
 #include "server/http/request.h"
 #include "server/state/server.h"
 
-enum { REFUSED_MS = 10000, REVIEWS_PER_SECOND = 10 };
+enum { REFUSED_MS = 10000, REVIEWS_PER_SECOND = 10, ROOT = 1 /* of a client_address */ };
 
 /* A request that is being authenticated; in its arena. */
 struct auth_waiter {
@@ -46,6 +46,7 @@ struct token_wait {
 struct auth {
 	struct loop *loop;
 	struct ttl_cache *cache;
+	struct peers *peers; /* NULL: users have tokens */
 	struct token_wait *waits;
 	unsigned generation; /* of the keys that verified the cached tokens */
 	uint64_t revoked;    /* revocations applied so far */
@@ -59,6 +60,7 @@ struct auth *auth_new(struct loop *l)
 	    (struct ttl_cache_limits){ TOKEN_CACHE_MAX,
 	                               TOKEN_CACHE_MAX * sizeof(struct cached_token) },
 	    free);
+	a->peers = l->of_accounts ? peers_new() : NULL;
 	return a;
 }
 
@@ -343,6 +345,26 @@ static void find_token(struct auth *a, struct auth_waiter *q)
 		auth_check_token(a, q, &b);
 }
 
+/* The user is the account of the client's process. */
+static void find_peer(struct auth *a, struct auth_waiter *q)
+{
+	struct request *r = q->r;
+	ERR_AUTO e = { 0 };
+	const char *name = NULL;
+	if (r->head.value[HEADER_AUTHORIZATION].p)
+		(void)err_set(&e, INVALID_PARAMETERS,
+		              "this socket knows users by their accounts, and takes no token: "
+		              "send it to the port");
+	else
+		name = peer_user(a->peers, r->client.account, &e);
+	if (!name)
+		answer_error(r, &e);
+	else if (r->client.account == ROOT)
+		auth_set_account(r, account_administrator(r->loop->has->accounts, name));
+	else
+		find_account(q, name);
+}
+
 static bool auth_has_id(const void *value, const void *id)
 {
 	const struct cached_token *b = value;
@@ -379,6 +401,8 @@ bool auth_begin(struct request *r)
 	revocations_poll(a->loop->server->revoked, &a->revoked, apply_revocation, a);
 	if (a->loop->server->options->no_auth)
 		find_account(q, a->loop->server->options->user);
+	else if (a->peers)
+		find_peer(a, q);
 	else
 		find_token(a, q);
 	return r->principal || request_answered(r);
@@ -410,6 +434,7 @@ void auth_free(struct auth *a)
 		return;
 	assert(!a->waits); /* the end of the store has ended all look-ups */
 	ttl_cache_free(a->cache);
+	peers_free(a->peers);
 	free(a);
 }
 

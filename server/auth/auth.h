@@ -5,6 +5,7 @@
  *	token.c         verifies and makes tokens      keyring.c      reads secrets and public keys
  *	token_lookup.c  asks the API server            token_store.c  keeps tokens in Secrets
  *	revocations.c   tokens that were revoked       token_routes.c the routes about tokens
+ *	peer.c          accounts instead of tokens
  *
  * Thread: loop
  */

@@ -51,3 +51,11 @@ struct cached_token {
 	const char *refused;                /* reason why it is not valid, static text; else NULL */
 	struct token t; /* user: also that of a service account, once it is verified */
 };
+
+/* The names of the accounts that have asked; of the loop of accounts. */
+struct peers;
+struct peers *peers_new(void);
+void peers_free(struct peers *p); /* NULL is allowed */
+/* The user of a client with this account (struct client_address); borrowed until the next call.
+ * NULL and *e: 403, or 503, the name service has failed.  Can block as long as that. */
+const char *peer_user(struct peers *p, uint32_t account, struct err *e);

@@ -31,6 +31,7 @@ struct token_lookup {
 	struct span token;
 	const char *place, *name; /* of the object; place NULL: TokenReview */
 	const char *id, *audience;
+	bool made_here; /* the object: it is absent until it has an entry */
 	struct arena arena;
 };
 
@@ -82,6 +83,8 @@ static void lookup_answered(void *arg, const struct store_reply *reply)
 	enum token_verdict f = TOKEN_UNKNOWN;
 	if (reply->outcome == STORE_OK)
 		f = lookup_verdict(k, reply, &who);
+	else if (reply->outcome == STORE_NOT_FOUND && k->made_here)
+		f = TOKEN_VALID;
 	lookup_explain(&why, k, f, reply);
 	k->done(k->arg, f, &who, str_c(&why));
 	arena_wipe(&k->arena);
@@ -117,6 +120,7 @@ void token_lookup_start(struct loop *l, const struct token_question *q, token_lo
 	case LOOKUP_DENIED:
 		k->id = arena_dup(&k->arena, span_of(q->id));
 		k->place = lookup_place(o->deny_list, &k->arena, &k->name);
+		k->made_here = l->server->local;
 		break;
 	case LOOKUP_REVIEW:
 		k->audience = arena_dup(&k->arena, span_of(q->audience));
@@ -183,7 +187,7 @@ bool token_lookup_probe(struct loop *l, int64_t deadline_ms,
 	if (!stored && !o->deny_list[0])
 		return false;
 	struct lookup_probe *p = xcalloc(1, sizeof(*p));
-	*p = (struct lookup_probe){ l, done, !stored, { 0 } };
+	*p = (struct lookup_probe){ l, done, !stored && !l->server->local, { 0 } };
 	const char *name = NOBODY;
 	const char *place =
 	    stored ? o->token_namespace : lookup_place(o->deny_list, &p->arena, &name);

@@ -14,10 +14,10 @@
 
 enum { LIFETIME_MIN_S = 60, LIFETIME_MAX_S = 31536000 };
 
-/* true: the request has no token (--no-auth), and has been answered. */
+/* true: there are no tokens (--no-auth), and the request has been answered. */
 static bool without_tokens(struct request *r)
 {
-	if (r->token)
+	if (!r->loop->server->options->no_auth)
 		return false;
 	answer_refuse(r, NOT_IMPLEMENTED, "this server runs without logins and tokens");
 	return true;
@@ -89,9 +89,9 @@ void tokens_get(struct request *r)
 		edit_start(r, tokens_list, tokens_send, NULL);
 		return;
 	}
-	/* The list has the token of this request if tokens are not stored. */
-	struct named_token own = { span_of(r->token), SPAN("") };
-	tokens_put(r, &r->reply.body, &own, 1);
+	/* The list has the token of this request, if any, because tokens are not stored. */
+	struct named_token own = { span_of(r->token ?: ""), SPAN("") };
+	tokens_put(r, &r->reply.body, &own, r->token != NULL);
 	token_answer(r);
 }
 
@@ -211,7 +211,7 @@ void token_delete(struct request *r)
 void logout_delete(struct request *r)
 {
 	static const char SAID[] = "Logout successfully";
-	if (without_tokens(r) || token_begin_revoke(r, span_of(r->token), SAID))
+	if (without_tokens(r) || (r->token && token_begin_revoke(r, span_of(r->token), SAID)))
 		return;
 	str_char(&r->reply.body, '{');
 	json_put_word(&r->reply.body, "message", SAID);

@@ -277,25 +277,42 @@ int remote_get(struct remote *r, const char *path, struct remote_reply *out, str
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+/* Completes --server.  The path of its Unix socket, or NULL: it has an address. */
+static const char *remote_find(struct options *o)
+{
+	static const char UNIX[] = "unix:";
+	const char *fault;
+	/* The socket tells the server whose process this is; a token says it, too. */
+	if (!o->server[0])
+		o->server = !o->token_file[0] && access(SOCKET_PATH, F_OK) == 0
+		                ? "unix:" SOCKET_PATH
+		                : "http://127.0.0.1:9186";
+	if (span_starts(span_of(o->server), UNIX))
+		return o->server + strlen(UNIX);
+	if (!strstr(o->server, "://")) { /* http:// is for this machine */
+		const char *plain = arena_printf(&o->arena, "http://%s", o->server);
+		FREE_AUTO char *here = address_read(plain, true, &fault);
+		o->server = here ? plain : arena_printf(&o->arena, "https://%s", o->server);
+	}
+	return NULL;
+}
+
 int remote_run(struct options *o, const struct own_server *own, remote_runner *run, const void *arg)
 {
 	ERR_AUTO e = { 0 };
 	FREE_AUTO char *text = NULL;
 	size_t n = 0;
-	const char *fault;
-	if (!own && !strstr(o->server, "://")) { /* http:// is for this machine */
-		const char *plain = arena_printf(&o->arena, "http://%s", o->server);
-		FREE_AUTO char *here = address_read(plain, true, &fault);
-		o->server = here ? plain : arena_printf(&o->arena, "https://%s", o->server);
-	}
+	const char *socket = own ? own->socket : remote_find(o);
 	struct remote r = { o, own, own ? &PACE_NEAR : &PACE_FAR, NULL, INT64_MAX, false };
 	if (o->timeout_s)
 		r.end_ms = clock_ms() + o->timeout_s * SECOND;
 	/* First: process_harden makes /dev/fd (<(command) in a shell) unreadable. */
 	if (!o->token_file[0] || file_read_or_stdin(o->token_file, TOKEN_MAX, &text, &n, &e) == 0) {
-		struct client_settings s = { own ? "http://localhost" : o->server, o->ca_file,
-			                     span_trim((struct span){ text, n }),
-			                     own ? own->socket : NULL };
+		struct client_settings s = { .url = socket ? "http://localhost" : o->server,
+			                     .ca_file = o->ca_file,
+			                     .token = span_trim((struct span){ text, n }),
+			                     .socket = socket,
+			                     .own = own };
 		if (o->token_file[0] && s.token.n == 0)
 			(void)err_set(&e, 400, NULL, "--token-file: the file is empty");
 		else

@@ -37,7 +37,9 @@
 /* The port of the Service in k8s/deploy/base/service.yaml; the kubelet sets the variable. */
 #define OUTPUT_VARIABLE "REST_LIT_OUTPUT_PORT"
 /* The Secret that k8s/deploy/base/deny-list.yaml creates. */
-#define COMPAT_DENY_LIST "rest-lit/rest-lit-revoked"
+#define DEFAULT_DENY_LIST "rest-lit/rest-lit-revoked"
+/* Where the server of this machine listens, and commands look for it. */
+#define SOCKET_PATH "/run/rest-lit/socket"
 
 /* The commands that have an option, as bits. */
 enum {
@@ -107,7 +109,7 @@ struct option_list {
 /* The values.  Texts are "" if not set; they are borrowed from argv, the environment or the
  * arena.  Numbers have the unit of the table. */
 struct options {
-	const char *listen, *metrics_listen, *facts, *templates, *config;
+	const char *listen, *metrics_listen, *socket, *facts, *templates, *config;
 	const char *kubeconfig, *context, *apiserver, *apiserver_ca, *apiserver_token_file;
 	const char *controller_config;
 	const char *local, *namespace_name, *instance;

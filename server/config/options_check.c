@@ -28,6 +28,12 @@ static const char *options_wrong_login(const struct options *o, bool loopback)
 	if (o->no_auth && (tokens || o->token_check[0] || o->deny_list[0]))
 		return "--no-auth excludes --jwt-secret-file, --issuers, --token-check and "
 		       "--deny-list";
+	if (o->no_auth && o->socket[0])
+		return "--no-auth excludes --socket, whose clients are several users";
+	if (o->socket[0] && !o->local[0])
+		return "--socket needs --local: its users are the accounts of this machine";
+	if (o->socket[0] && o->socket[0] != '/')
+		return "--socket must be a path that begins with /, such as " SOCKET_PATH;
 	if (o->no_auth && !o->user[0])
 		return "--no-auth needs --user NAME, such as alice or j.doe-2";
 	if (o->no_auth && !loopback)
@@ -47,9 +53,9 @@ static const char *options_wrong_login(const struct options *o, bool loopback)
 	if (o->deny_list[0] &&
 	    (!slash || slash == o->deny_list || !slash[1] || strchr(slash + 1, '/')))
 		return "--deny-list must be NAMESPACE/NAME";
-	if (o->local[0] && (stored || o->deny_list[0] || option_equals(o->users, "openpai")))
-		return "--token-check=stored, --deny-list and --users=openpai need Secrets of a "
-		       "cluster, so --local excludes them";
+	if (o->local[0] && (stored || option_equals(o->users, "openpai")))
+		return "--token-check=stored and --users=openpai need Secrets of a cluster, so "
+		       "--local excludes them";
 	return NULL;
 }
 

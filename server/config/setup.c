@@ -170,7 +170,7 @@ int setup_facts(const struct options *o, const char *user, struct arena *a, stru
 	const struct facts_file *file = setup_facts_file(o, a, e);
 	if (!file)
 		return -1;
-	facts_file_user(file, span_of(user), a, &own);
+	facts_file_user(file, span_of(user), false, a, &own);
 	*f = own.facts;
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -43,6 +44,24 @@ bool client_address_of(const struct sockaddr *from, struct client_address *out)
 	else
 		return false;
 	return true;
+}
+
+bool client_address_peer(int fd, struct client_address *out)
+{
+	struct ucred peer;
+	socklen_t n = sizeof(peer);
+	*out = (struct client_address){ 0 };
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0)
+		return false;
+	out->account = peer.uid + 1;
+	return out->account != 0; /* (uid_t)-1 is no account */
+}
+
+/* It is no address of a client of TCP. */
+static bool address_is_of_peer(const struct client_address *p)
+{
+	static const unsigned char NONE[CLIENT_ADDRESS_BYTES];
+	return p->account && memcmp(p->b, NONE, sizeof(NONE)) == 0;
 }
 
 /* An address without a port. */
@@ -92,7 +111,9 @@ bool client_address_parse(struct span text, struct client_address *out)
 void client_address_text(const struct client_address *p, char out[static CLIENT_ADDRESS_TEXT])
 {
 	out[0] = '\0';
-	if (address_is_v4(p))
+	if (address_is_of_peer(p))
+		(void)snprintf(out, CLIENT_ADDRESS_TEXT, "uid %u", p->account - 1); /* it fits */
+	else if (address_is_v4(p))
 		(void)inet_ntop(AF_INET, p->b + V4_AT, out, INET6_ADDRSTRLEN); /* it fits */
 	else
 		(void)inet_ntop(AF_INET6, p->b, out, INET6_ADDRSTRLEN); /* it fits */
@@ -305,6 +326,48 @@ static int socket_open(const struct address *a, bool share, struct err *e)
 	(void)err_set(e, UNKNOWN_ERROR, "cannot listen on %s: %m", str_c(&text));
 	if (fd >= 0)
 		(void)close(fd); /* unused: no data can be lost */
+	return -1;
+}
+
+enum { EVERY_ACCOUNT = 0666 };
+
+/* false: there is something at this path that must stay. */
+static bool path_is_free(const struct address *a, const char *path, struct err *e)
+{
+	struct stat st;
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT || err_set(e, UNKNOWN_ERROR, "cannot listen on %s: %m", path) == 0;
+	if (!S_ISSOCK(st.st_mode))
+		return err_set(e, UNKNOWN_ERROR,
+		               "cannot listen on %s: it is there and not a socket", path) == 0;
+	FD_AUTO fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool answers = fd < 0 || connect(fd, (const struct sockaddr *)&a->socket, a->n) == 0 ||
+	               errno != ECONNREFUSED;
+	return !answers || err_set(e, UNKNOWN_ERROR,
+	                           "cannot listen on %s: another process does", path) == 0;
+}
+
+int listener_for_accounts(const char *path, struct err *e)
+{
+	struct address at;
+	struct address before; /* its name until it listens */
+	STR_AUTO name = STR_INIT(sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1);
+	str_printf(&name, "%s.new", path);
+	if (name.full)
+		return err_set(e, 400, NULL, "--socket: a path has at most %zu bytes, is \"%s\"",
+		               name.max - strlen(".new"), path);
+	address_unix(path, &at);
+	address_unix(str_c(&name), &before);
+	if (!path_is_free(&at, path, e))
+		return -1;
+	(void)unlink(str_c(&name)); /* of a server that was killed; else it is not there */
+	int fd = socket_open(&before, true, e);
+	if (fd < 0)
+		return -1;
+	if (chmod(str_c(&name), EVERY_ACCOUNT) == 0 && rename(str_c(&name), path) == 0)
+		return fd;
+	(void)err_set(e, UNKNOWN_ERROR, "cannot listen on %s: %m", path);
+	(void)close(fd); /* unused: no data can be lost */
 	return -1;
 }
 

@@ -33,6 +33,10 @@ void address_text(struct str *out, const struct address *a);
  * is in use; nothing is open.
  * Thread: main. */
 int listeners_open(struct address *a, int *fds, size_t n, struct err *e);
+/* A Unix socket at this path that every account may connect to.  It takes the place of one on which
+ * nobody listens, and is there only when it listens.  -1 and *e.
+ * Thread: main. */
+int listener_for_accounts(const char *path, struct err *e);
 
 /* ---- clients: 16 bytes as IPv6, IPv4 is mapped (::ffff:a.b.c.d).  Pure, but for
  * client_address_local. ---- */
@@ -42,13 +46,17 @@ enum { CLIENT_KEY_BYTES = 20, NETWORKS_MAX = 64 };
 
 struct client_address {
 	uint32_t account; /* of this machine that has the client's socket: uid + 1; 0: unknown */
-	unsigned char b[CLIENT_ADDRESS_BYTES];
+	unsigned char b[CLIENT_ADDRESS_BYTES]; /* of a Unix socket: 0 */
 };
 
 /* false: neither IPv4 nor IPv6. */
 bool client_address_of(const struct sockaddr *from, struct client_address *out);
+/* The account of the process that has connected to a Unix socket, as unix(7) tells it (SO_PEERCRED).
+ * false: the kernel does not tell it. */
+bool client_address_peer(int fd, struct client_address *out);
 /* "10.0.0.1", "fd00::1", and with a port: "10.0.0.1:80", "[fd00::1]:80". */
 bool client_address_parse(struct span text, struct client_address *out);
+/* "10.0.0.1", "fd00::1"; of a Unix socket "uid 1001". */
 void client_address_text(const struct client_address *p, char out[static CLIENT_ADDRESS_TEXT]);
 /* Sets the account of a client that has connected to this listener by loopback; asks the kernel,
  * which answers at once.  It stays 0 if the kernel cannot tell: there is no

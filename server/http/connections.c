@@ -74,8 +74,11 @@ static void make_room(struct connections *all, int64_t now_ms)
 
 /* ---- a connection ---- */
 
-bool connection_from(struct loop *l, const struct sockaddr *from, struct client_address *out)
+bool connection_from(struct loop *l, const struct sockaddr *from, int fd,
+                     struct client_address *out)
 {
+	if (l->of_accounts)
+		return fd >= 0 && client_address_peer(fd, out);
 	if (!client_address_of(from, out))
 		return false;
 	if (!l->server->options->no_auth) /* then there are no limits */
@@ -91,7 +94,7 @@ struct connection *connection_begin(struct connections *all, const struct sockad
 	c->library = m;
 	c->activity = READING;
 	c->since_ms = clock_ms();
-	c->counted = connection_from(all->loop, from, &c->from);
+	c->counted = connection_from(all->loop, from, http_socket(m), &c->from);
 	bool over = c->counted && !rate_limit_count(all->loop->server->rate_limits, &c->from, 1);
 	if (all->loop->tls)
 		c->chain = tls_hold(all->loop->tls);

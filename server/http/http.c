@@ -447,7 +447,7 @@ static enum MHD_Result http_admit(void *cls, const struct sockaddr *from, sockle
 	(void)n;
 	struct loop *l = cls;
 	struct client_address p;
-	if (!connection_from(l, from, &p) || rate_limit_count(l->server->rate_limits, &p, 0))
+	if (!connection_from(l, from, -1, &p) || rate_limit_count(l->server->rate_limits, &p, 0))
 		return MHD_YES;
 	http_log_crowd(l, &p);
 	return MHD_NO;

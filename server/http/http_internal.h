@@ -91,8 +91,10 @@ struct connections {
 	size_t n, places; /* n excludes cut connections */
 };
 
-/* The client, with its account of this machine; false: a Unix socket. */
-bool connection_from(struct loop *l, const struct sockaddr *from, struct client_address *out);
+/* The client, with its account of this machine.  fd: of the connection; -1: it is not yet accepted.
+ * false: a Unix socket, whose clients have no limits, or that of accounts without fd. */
+bool connection_from(struct loop *l, const struct sockaddr *from, int fd,
+                     struct client_address *out);
 /* The activity is READING; `cut`: its address has too many connections. */
 struct connection *connection_begin(struct connections *all, const struct sockaddr *from,
                                     struct MHD_Connection *m);

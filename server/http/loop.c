@@ -53,6 +53,7 @@ int loop_init(struct loop *l, struct server *s, struct loop_port port, struct er
 	const struct options *o = s->options;
 	*l = (struct loop){ .server = s,
 		            .only = port.only,
+		            .of_accounts = port.of_accounts,
 		            .tls = port.tls,
 		            .listen_fd = port.listen_fd,
 		            .epoll_fd = -1,

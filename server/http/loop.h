@@ -69,6 +69,7 @@ struct loop {
 	struct store *store;
 	struct features *has;     /* see server.h */
 	const struct route *only; /* the only route; NULL: all of server->routes */
+	bool of_accounts;         /* its users are the accounts of its clients' processes */
 	struct tls *tls;          /* NULL: plain HTTP */
 	struct loop_counts *counts;
 	size_t body_max; /* bytes of a body */
@@ -110,6 +111,7 @@ struct loop_port {
 	int listen_fd;            /* the loop takes it over */
 	struct tls *tls;          /* borrowed; NULL: plain HTTP */
 	const struct route *only; /* the only route; NULL: all of server->routes */
+	bool of_accounts;         /* it is that of listener_for_accounts */
 };
 
 /* Creates a loop; the thread does not run yet.  -1 and *e: 500. */

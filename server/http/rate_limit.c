@@ -311,7 +311,8 @@ void rate_limit_check(struct request *r)
 	bool shared = r->loop->only && r->loop->only->auth == AUTH_POD;
 	struct span path = route_strip(span_of(r->path));
 	bool probe = span_is(path, "/healthz") || span_is(path, "/readyz");
-	believe_proxy(l, r);
+	if (!r->loop->of_accounts)
+		believe_proxy(l, r);
 	if (l->on && !shared && !probe)
 		(void)rate_limit_refuse(
 		    r, rate_take(l->addresses, client_address_key(&r->client), clock_ms()),

@@ -80,10 +80,10 @@ static int check_options(struct service *s, struct err *e)
 	/* NOLINTEND(concurrency-mt-unsafe) */
 	if (!o->local[0] && !o->kubeconfig[0] && !o->apiserver[0] && !in_pod)
 		o->local = LOCAL_DIR; /* no cluster is named: jobs run on this machine */
-	/* The logout of OpenPAI clients revokes a token. */
-	if (o->compat[0] && !o->no_auth && !o->local[0] && !o->deny_list[0] &&
+	/* The logout of OpenPAI clients revokes a token.  On one machine the list needs nothing. */
+	if ((o->compat[0] || o->local[0]) && !o->no_auth && !o->deny_list[0] &&
 	    strcmp(o->token_check, "stored") != 0)
-		o->deny_list = COMPAT_DENY_LIST;
+		o->deny_list = DEFAULT_DENY_LIST;
 	if (o->output_listen[0] && !o->output_url[0] && span_starts(service, "tcp:"))
 		o->output_url = arena_printf(&o->arena, "https:%s", service.p + 4);
 	if (!s->address.n && address_parse("--listen", o->listen, &s->address, e) < 0)
@@ -312,6 +312,13 @@ static void allow_files(struct options *o, size_t loops)
 	log_end(&line);
 }
 
+/* How many loops there are besides those of --listen. */
+static size_t further_loops(const struct options *o)
+{
+	return (size_t)(o->output_listen[0] != '\0') + (o->metrics_listen[0] != '\0') +
+	       (o->socket[0] != '\0');
+}
+
 static int open_loops(struct service *s, struct err *e)
 {
 	int fds[LOOPS_MAX];
@@ -319,8 +326,7 @@ static int open_loops(struct service *s, struct err *e)
 	size_t n = (size_t)s->options.loops;
 	if (!n)
 		n = cores < 1 ? 1 : cores > LOOPS_DEFAULT_MAX ? LOOPS_DEFAULT_MAX : (size_t)cores;
-	allow_files(&s->options, n + (s->options.output_listen[0] != '\0') +
-	                             (s->options.metrics_listen[0] != '\0'));
+	allow_files(&s->options, n + further_loops(&s->options));
 	if (listeners_open(&s->address, fds, n, e) < 0)
 		return -1;
 	s->server.port = address_port(&s->address);
@@ -330,7 +336,9 @@ static int open_loops(struct service *s, struct err *e)
 			(void)close(fds[i]); /* unused: no data can be lost */
 		else
 			failed = loop_init(&s->loops[s->n_loops++], &s->server,
-			                   (struct loop_port){ fds[i], s->server.tls, NULL }, e);
+			                   (struct loop_port){ .listen_fd = fds[i],
+			                                       .tls = s->server.tls },
+			                   e);
 	}
 	return failed;
 }
@@ -343,7 +351,19 @@ static struct loop *open_port(struct service *s, struct address *a, struct tls *
 	if (listeners_open(a, &fd, 1, e) < 0)
 		return NULL;
 	struct loop *l = &s->loops[s->n_loops++];
-	return loop_init(l, &s->server, (struct loop_port){ fd, tls, only }, e) < 0 ? NULL : l;
+	const struct loop_port port = { .listen_fd = fd, .tls = tls, .only = only };
+	return loop_init(l, &s->server, port, e) < 0 ? NULL : l;
+}
+
+/* A loop of its own also because looking up the name of an account can block it. */
+static int open_socket(struct service *s, struct err *e)
+{
+	int fd = listener_for_accounts(s->options.socket, e);
+	if (fd < 0)
+		return -1;
+	s->has_socket = true;
+	const struct loop_port port = { .listen_fd = fd, .of_accounts = true };
+	return loop_init(&s->loops[s->n_loops++], &s->server, port, e);
 }
 
 static int open_ports(struct service *s, struct err *e)
@@ -357,6 +377,8 @@ static int open_ports(struct service *s, struct err *e)
 		l->has->uploads = uploads_new();
 		l->body_max = OUTPUT_PACKED_MAX;
 	}
+	if (o->socket[0] && open_socket(s, e) < 0)
+		return -1;
 	/* This listener has no authentication; nor have scrapes. */
 	return !o->metrics_listen[0] || open_port(s, &s->metrics_address, v->tls, &METRICS_ROUTE, e)
 	           ? 0
@@ -451,6 +473,8 @@ void start_report(const struct service *s, const char *scrubbed)
 	struct line line = log_begin(LOG_INFO, "listening");
 	log_text(&line, "version", SPAN(REST_LIT_VERSION));
 	log_address(&line, "address", &s->address);
+	if (s->options.socket[0])
+		log_text(&line, "socket", span_of(s->options.socket));
 	if (s->options.output_listen[0]) {
 		log_address(&line, "output_address", &s->output_address);
 		log_text(&line, "output_url", span_of(s->options.output_url));
@@ -470,8 +494,7 @@ void start_report(const struct service *s, const char *scrubbed)
 	if (s->options.hived_config[0])
 		log_text(&line, "hived_config", span_of(s->options.hived_config));
 	log_int(&line, "loops", /* of the API */
-	        (int64_t)s->n_loops - (s->options.output_listen[0] != '\0') -
-	            (s->options.metrics_listen[0] != '\0'));
+	        (int64_t)(s->n_loops - further_loops(&s->options)));
 	log_end(&line);
 	if (scrubbed)
 		log_event(LOG_WARN, "a variable that changes TLS or proxies is set; it is ignored",
@@ -486,6 +509,8 @@ void start_undo(struct service *s)
 	struct server *v = &s->server;
 	for (size_t i = 0; i < v->n_threads; i++) /* all are told before one is waited for */
 		caller_stop(v->threads[i]);
+	if (s->has_socket)
+		(void)unlink(s->options.socket); /* else the next server finds nobody listening */
 	for (size_t i = 0; i < s->n_loops; i++)
 		loop_done(&s->loops[i]);
 	results_slots_free(v->results);

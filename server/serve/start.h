@@ -27,8 +27,10 @@ struct service {
 	struct upkeep *upkeep;
 	struct gc *gc;
 	struct rounds *rounds;
-	struct loop loops[LOOPS_MAX + 2]; /* the last may serve --output-listen, --metrics-listen */
+	/* The last may serve --socket, --output-listen, --metrics-listen. */
+	struct loop loops[LOOPS_MAX + 3];
 	size_t n_loops;
+	bool has_socket; /* --socket is there, and is this server's */
 	/* SIGTERM, SIGINT, SIGHUP, as struct signalfd_siginfo; < 0: start_all opens it. */
 	int signal_fd;
 	const char *file; /* of the places in the error of a step; NULL: none */

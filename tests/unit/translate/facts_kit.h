@@ -11,7 +11,7 @@ static inline int facts_read(struct span text, const char *user, struct arena *a
 	const struct facts_file *file = facts_file_read(text, a, e);
 	if (!file)
 		return -1;
-	facts_file_user(file, span_of(user), a, &own);
+	facts_file_user(file, span_of(user), false, a, &own);
 	*f = own.facts;
 	return 0;
 }

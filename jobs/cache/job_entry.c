@@ -277,6 +277,7 @@ enum job_entry_text {
 	EXECUTION,
 	PRIORITY,
 	TAGS,
+	HOLD,
 	WEBHOOK,
 	RESOURCE_VERSION,
 	TEXTS
@@ -294,6 +295,7 @@ static const struct {
 	[EXECUTION] = { offsetof(struct job_entry, execution), 16 },
 	[PRIORITY] = { offsetof(struct job_entry, priority), 32 },
 	[TAGS] = { offsetof(struct job_entry, tags), SIZE_MAX }, /* has limits of its own */
+	[HOLD] = { offsetof(struct job_entry, hold), 32 << 10 }, /* HOLD_TEXT_MAX */
 	[WEBHOOK] = { offsetof(struct job_entry, webhook), 63 },
 	[RESOURCE_VERSION] = { offsetof(struct job_entry, resource_version), 32 },
 };
@@ -314,7 +316,7 @@ struct job_entry_reader {
 	struct span texts[TEXTS];
 	/* JSON; p is NULL if absent. */
 	struct span deleted, creating, gpus, tags, priority, config, submission, key, duration,
-	    launched, archive, idle, keep, told;
+	    launched, archive, idle, keep, told, order;
 	struct span sent, roles;
 	struct span doc,
 	    status; /* of the entry, as they are kept; before, the text of the status */
@@ -342,6 +344,8 @@ static const struct scan_field ANNOTATIONS[] = {
 	{ "rest-lit/gpu-idle", SCAN_TO_RAW, AT(idle), NULL },
 	{ "rest-lit/gpu-keep", SCAN_TO_RAW, AT(keep), NULL },
 	{ "rest-lit/webhook-idle", SCAN_TO_RAW, AT(told), NULL },
+	{ "rest-lit/hold", SCAN_TO_TEXT, AT(texts[HOLD]), NULL },
+	{ "rest-lit/order", SCAN_TO_RAW, AT(order), NULL },
 	{ "rest-lit/webhook", SCAN_TO_TEXT, AT(texts[WEBHOOK]), NULL },
 	{ "rest-lit/webhook-sent", SCAN_TO_RAW, AT(sent), NULL },
 	{ 0 },
@@ -443,6 +447,7 @@ static void read_metadata(struct job_entry_reader *r, struct span metadata)
 	                        : JOB_ENTRY_NONE;
 	(void)parse_i64(scan_text(r->duration, &r->arena), 1, INT32_MAX, &seconds); /* else 0 */
 	r->c.max_duration_s = (int32_t)seconds;
+	(void)parse_i64(scan_text(r->order, &r->arena), 1, INT64_MAX, &r->c.order); /* else 0 */
 	struct span launched = scan_text(r->launched, &r->arena);
 	if (launched.n)
 		process_boot(boot);
@@ -645,6 +650,7 @@ static struct job_entry *job_entry_judge(struct job_entry_reader *r)
 	if (parse_i64(r->texts[RESOURCE_VERSION], 0, INT64_MAX, &r->c.version) < 0)
 		r->c.version = 0;
 	r->c.broken |= r->texts[UID].n == 0;
+	r->c.held = r->texts[HOLD].n && !r->c.creating && span_is(r->texts[EXECUTION], "CREATE");
 	r->c.state =
 	    r->c.broken ? JOB_UNKNOWN : job_state_of(r->texts[SUB_STATE], r->c.has_code, r->c.code);
 	if (job_state_final(r->c.state))
@@ -755,8 +761,8 @@ struct job_entry *job_entry_new_made(struct span object, const struct job_entry_
 		r.texts[UID] = span_cut(span_of(made->uid), TEXT[UID].max);
 		r.texts[RESOURCE_VERSION] =
 		    span_cut(span_of(made->version), TEXT[RESOURCE_VERSION].max);
-		r.texts[EXECUTION] = SPAN("START");
-		r.c.creating = false; /* starting has removed the label */
+		r.texts[EXECUTION] = r.texts[HOLD].n ? SPAN("CREATE") : SPAN("START");
+		r.c.creating = false; /* the last step has removed the label */
 		r.c.gpus = made->gpus;
 		r.c.milli_cpus = job_entry_at_most(made->milli_cpus, DEMAND_MAX);
 		r.c.memory_mb = job_entry_at_most(made->memory_mb, DEMAND_MAX);

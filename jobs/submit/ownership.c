@@ -19,6 +19,7 @@ static const struct scan_field LABELS[] = {
 static const struct scan_field ANNOTATIONS[] = {
 	{ "rest-lit/submission", SCAN_TO_TEXT, AT(submission), NULL },
 	{ "rest-lit/idempotency", SCAN_TO_TEXT, AT(idempotency), NULL },
+	{ "rest-lit/hold", SCAN_TO_RAW, AT(hold), NULL },
 	{ 0 },
 };
 static const struct scan_field METADATA[] = {
@@ -60,18 +61,20 @@ bool is_hex(struct span text, size_t n)
 	return text.n == n;
 }
 
-bool ownership_is_started(const struct marks *framework)
+bool ownership_is_done(const struct marks *framework)
 {
-	return !framework->creating.p &&
-	       (span_is(framework->execution, "Start") || span_is(framework->execution, "Stop"));
+	struct span is = framework->execution;
+	return !framework->creating.p && (span_is(is, "Start") || span_is(is, "Stop") ||
+	                                  (framework->hold.p && span_is(is, "Create")));
 }
 
 bool ownership_is_untouched(const struct marks *framework)
 {
 	ARENA_AUTO a = { 0 };
 	struct fw_view f;
-	if (!span_is(framework->execution, "Create") || !framework->status.p)
-		return span_is(framework->execution, "Create");
+	bool waits = span_is(framework->execution, "Create") && !ownership_is_done(framework);
+	if (!waits || !framework->status.p)
+		return waits;
 	fw_view_read(framework->status, &a, &f);
 	/* Absent or null, not only without meaning: any uid, and any time. */
 	return !f.odd && span_is(f.state, "AttemptCreationPending") && f.attempt <= 0 && !f.uid.p &&
@@ -89,7 +92,6 @@ enum repeat ownership_repeat(const struct marks *framework, int64_t now_s, const
 	struct span has = framework->idempotency;
 	struct span wanted = span_of(key_body ? key_body : "");
 	size_t key_n = span_chr(wanted, '-') + 1; /* with the dash */
-	bool unstarted = framework->creating.p || span_is(framework->execution, "Create");
 	if (key_n > wanted.n || framework->created_s == 0 || now_s == 0 ||
 	    now_s - framework->created_s >= SUBMISSION_KEY_S || framework->deleted.p)
 		return REPEAT_NONE;
@@ -97,5 +99,5 @@ enum repeat ownership_repeat(const struct marks *framework, int64_t now_s, const
 		return REPEAT_NONE;
 	if (!span_eq(has, wanted))
 		return REPEAT_OTHER_BODY;
-	return unstarted ? REPEAT_UNDER_WAY : REPEAT_DONE;
+	return ownership_is_done(framework) ? REPEAT_DONE : REPEAT_UNDER_WAY;
 }

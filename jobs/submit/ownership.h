@@ -15,7 +15,7 @@ struct marks {
 	struct span instance, namespace_name;
 	struct span submission, idempotency;
 	struct span execution;                 /* executionType of a whole Framework */
-	struct span creating, deleted, status; /* JSON; p is NULL if absent */
+	struct span creating, hold, deleted, status; /* JSON; p is NULL if absent */
 	int64_t created_s;                     /* since 1970; 0 if missing or malformed */
 };
 /* All are missing of what is not reply_valid. */
@@ -24,11 +24,12 @@ struct marks marks_of(struct span object, struct arena *a);
 /* Exactly n digits of lower-case hex. */
 bool is_hex(struct span text, size_t n);
 
-/* The whole Framework was started, and perhaps stopped since. */
-bool ownership_is_started(const struct marks *framework);
+/* The submission of the whole Framework is complete: it was started, and perhaps stopped since, or
+ * it is held (jobs/cache/hold.h). */
+bool ownership_is_done(const struct marks *framework);
 
-/* The executionType of the whole Framework is Create, and FrameworkController has begun no attempt:
- * its status has nothing beyond AttemptCreationPending. */
+/* It is not done, its executionType is Create, and FrameworkController has begun no attempt: its
+ * status has nothing beyond AttemptCreationPending. */
 bool ownership_is_untouched(const struct marks *framework);
 
 /* Both belong to the same installation and, if cluster-scoped, to the same namespace of jobs. */
@@ -37,8 +38,8 @@ bool ownership_same_home(const struct marks *a, const struct marks *b);
 /* The meaning of an existing Framework for a request with an Idempotency-Key. */
 enum repeat {
 	REPEAT_NONE,       /* unrelated to the request */
-	REPEAT_DONE,       /* the requested job, started */
-	REPEAT_UNDER_WAY,  /* the requested job, not started yet */
+	REPEAT_DONE,       /* the requested job, complete */
+	REPEAT_UNDER_WAY,  /* the requested job, not complete yet */
 	REPEAT_OTHER_BODY, /* same key, different body */
 };
 

@@ -1,7 +1,8 @@
 /*
  * The creation of a job as a state machine.  TABLE names the action for each outcome in each phase:
  * read it first.  The Framework is created first and owns all later objects, so that removing it
- * removes everything, and it is started last.  In a store that is atomic one POST is all.
+ * removes everything, and it is started, or left as held, last.  In a store that is atomic one POST
+ * is all.
  */
 #include "jobs/submit/submission.h"
 
@@ -20,6 +21,7 @@ enum {
 	UID_ROOM = 64,
 };
 #define CREATING "/metadata/labels/rest-lit~1creating"
+#define ORDER    "/metadata/annotations/rest-lit~1order"
 
 enum submission_phase {
 	VETTING,   /* POST of a pod of the user, as a dry run */
@@ -27,8 +29,8 @@ enum submission_phase {
 	COMPARING, /* GET: checks if the existing object is ours */
 	OWNING, /* GET: checks if the Framework is still ours, before a PriorityClass is replaced */
 	REPLACING, /* DELETE of an object of an older or interrupted submission of this name */
-	STARTING,  /* PATCH of the Framework to Start */
-	CHECKING,  /* GET, after a failed start: checks if the Framework is still ours */
+	STARTING,  /* PATCH of the Framework: it is complete, and started unless it is held */
+	CHECKING,  /* GET, after this has failed: checks if the Framework is still ours */
 	UNDOING,   /* DELETE of a created object */
 	SEEKING,   /* GET, while undoing: checks if it exists, and reads its uid */
 	PHASE_MAX
@@ -54,6 +56,7 @@ struct submission {
 	struct made_object *made;         /* by step */
 	struct store_request request;     /* under way */
 	const struct store_reply *reply;  /* the answer to it, while a step handles it */
+	char order[UID_ROOM];             /* of the Framework, if it is `ordered` */
 	struct str patch;                 /* its body; empty before the first PATCH */
 	struct made_object old;           /* the object that is replaced */
 	unsigned tries, internal, absent; /* of this step: POSTs; answers 500; "not there" */
@@ -169,8 +172,8 @@ static void submission_replace(struct submission *b)
 	submission_send_step(b, REPLACING, 0);
 }
 
-/* Repeats step 0: one request removes the label, which may be gone, and starts the Framework.  Its
- * test keeps a late or repeated one from taking back a stop. */
+/* Repeats step 0: one request removes the label, which may be gone, and starts the Framework unless
+ * it is to be held.  Its test keeps a late or repeated one from taking back a stop. */
 static void submission_patch(struct submission *b, int64_t not_before_ms)
 {
 	b->step = 0;
@@ -180,9 +183,15 @@ static void submission_patch(struct submission *b, int64_t not_before_ms)
 	           "[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":\"%s\"},"
 	           "{\"op\":\"test\",\"path\":\"/spec/executionType\",\"value\":\"Create\"},"
 	           "{\"op\":\"add\",\"path\":\"" CREATING "\",\"value\":\"\"},"
-	           "{\"op\":\"remove\",\"path\":\"" CREATING "\"},"
-	           "{\"op\":\"replace\",\"path\":\"/spec/executionType\",\"value\":\"Start\"}]",
+	           "{\"op\":\"remove\",\"path\":\"" CREATING "\"}",
 	           b->made[0].uid);
+	if (b->opt->ordered)
+		str_printf(&b->patch, ",{\"op\":\"add\",\"path\":\"" ORDER "\",\"value\":\"%s\"}",
+		           b->order);
+	if (!b->opt->held)
+		str_puts(&b->patch, ",{\"op\":\"replace\",\"path\":\"/spec/executionType\","
+		                    "\"value\":\"Start\"}");
+	str_char(&b->patch, ']');
 	b->request = (struct store_request){
 		.verb = STORE_PATCH,
 		.whole = true, /* executionType is not metadata */
@@ -240,7 +249,7 @@ static void submission_next_step(struct submission *b)
 	bool whole = store_is_atomic(b->store);
 	if (b->step < b->objects->n && !whole)
 		submission_post(b, 0);
-	else if (b->objects->n > 1 && !b->opt->dry_run && !whole)
+	else if ((b->objects->n > 1 || b->opt->ordered) && !b->opt->dry_run && !whole)
 		submission_patch(b, 0);
 	else
 		submission_finish(b);
@@ -310,6 +319,11 @@ static void submission_is_made(struct submission *b)
 	}
 	submission_copy_text(m->uid, UID_ROOM, uid);
 	m->lost = false;
+	if (b->step == 0)
+		submission_copy_text(b->order, UID_ROOM,
+		                     span_digits(b->reply->resource_version)
+		                         ? b->reply->resource_version
+		                         : SPAN("0"));
 	submission_note_framework(b);
 	submission_next_step(b);
 }
@@ -564,17 +578,17 @@ static void submission_compared(struct submission *b)
 	}
 }
 
-/* The answer is our Framework, and shows it started. */
-static bool submission_shows_start(const struct submission *b)
+/* The answer is our Framework, and shows it complete. */
+static bool submission_shows_end(const struct submission *b)
 {
 	ARENA_AUTO a = { 0 };
 	struct marks framework = marks_of(b->reply->body, &a);
-	return span_is(b->reply->uid, b->made[0].uid) && ownership_is_started(&framework);
+	return span_is(b->reply->uid, b->made[0].uid) && ownership_is_done(&framework);
 }
 
 static void submission_started(struct submission *b)
 {
-	if (!submission_shows_start(b)) {
+	if (!submission_shows_end(b)) {
 		b->strange++;
 		submission_get(b, CHECKING, 0); /* not an answer of an API server */
 		return;
@@ -618,7 +632,7 @@ static void submission_not_yet_started(struct submission *b)
 
 static void submission_checked(struct submission *b)
 {
-	if (submission_shows_start(b)) {
+	if (submission_shows_end(b)) {
 		submission_started(b);
 		return;
 	}
@@ -805,9 +819,9 @@ static void submission_sought(struct submission *b)
 	}
 	*m = (struct made_object){ .lost = false };
 	if (span_is(there.submission, b->opt->submission_id)) {
-		/* A started Framework is complete.  A repetition of the request with the same
+		/* It is complete.  A repetition of the request with the same
 		 * Idempotency-Key can have been answered with success already. */
-		if (b->step == 0 && ownership_is_started(&there) && !there.deleted.p) {
+		if (b->step == 0 && ownership_is_done(&there) && !there.deleted.p) {
 			err_done(&b->e);
 			submission_finish(b);
 			return;

@@ -7,6 +7,8 @@
  *	                 Framework's uid; PATCH the Framework to Start
  *	error            DELETE the created objects; report the error
  *
+ * A Framework that is to be held is created with Create in both cases, and not started by the PATCH.
+ *
  * A store that is atomic gets one request instead, the POST of the Framework (Start) with all
  * dependents, and nothing of the following can happen there but lost answers and older jobs.
  *
@@ -14,8 +16,8 @@
  * FrameworkController cannot decode stops it for all: each as a PodTemplate, as a dry run.
  *
  * Lost answers are settled by a GET that compares the submission id.  On success everything exists
- * and the job is started; on failure nothing is left, except with 504 OutcomeUnknown.  A Framework
- * that turns out to be started is never removed, because a repetition of the same request may have
+ * and the job is started, or held; on failure nothing is left, except with 504 OutcomeUnknown.  A
+ * Framework that turns out to be complete is never removed, because a repetition of the same request may have
  * been answered with success.
  *
  * One case cannot be excluded: the API server executes a POST after the deadline and after two GETs
@@ -79,6 +81,10 @@ struct submission_options {
 	 * caller ensures that this process has one submission per key at a time.
 	 */
 	const char *idempotency;
+	bool held; /* the Framework is not started (jobs/cache/hold.h) */
+	/* It gets the annotation rest-lit/order, a resourceVersion between its creation and its
+	 * completion, which makes it complete only by a PATCH.  Not in a store that is atomic. */
+	bool ordered;
 	int64_t deadline_ms; /* by clock_ms; settling may take 5 s more, undoing another 5 s */
 	/* POSTs with ?dryRun=All, without PATCH and DELETE: no object is created or changed.
 	 * Dependents refer to a Framework that does not exist, which the API server accepts. */

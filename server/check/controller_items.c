@@ -82,7 +82,7 @@ static void signs_read(struct check_session *c, struct span list, struct signs *
 		int64_t made_ms = job->created_ms;
 		if (!out->old && signs_of_old(c, item))
 			out->old = arena_dup(&c->arena, span_of(job->name));
-		if (job->untouched && !job->creating && made_ms != JOB_ENTRY_NONE &&
+		if (job->untouched && !job->creating && !job->held && made_ms != JOB_ENTRY_NONE &&
 		    (!out->stuck || made_ms < out->stuck_ms)) {
 			out->stuck = arena_dup(&c->arena, span_of(job->name));
 			out->stuck_ms = made_ms;

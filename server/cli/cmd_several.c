@@ -38,6 +38,32 @@ int cmd_stop(const struct command *c, struct options *o)
 	    c, o, &(struct job_command){ stop_job, NULL, "WAITING,RUNNING", false });
 }
 
+/* ---- release: a job that is held -------------------------------------------------------------- */
+
+static int release_job(struct remote *r, const char *job, struct span detail, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	REPLY_AUTO reply = { 0 };
+	struct span why = scan_get(scan_get(detail, "jobStatus"), "waitingReason");
+	if (!span_is(scan_text(scan_get(why, "reason"), &arena), "Held"))
+		return err_set(e, 409, NULL, "%s is not held: it waits for no time, job or release",
+		               job);
+	const struct client_call call = { .method = "PUT",
+		                          .path = remote_path(job, "/executionType", &arena),
+		                          .type = "application/json",
+		                          .body = SPAN("{\"value\":\"START\"}"),
+		                          .max = REPLY_BYTES };
+	if (remote_ask(r, &call, 202, &reply, e) < 0)
+		return remote_no_job(r, job, e);
+	(void)fprintf(stderr, "%s is started\n", job);
+	return EXIT_OK;
+}
+
+int cmd_release(const struct command *c, struct options *o)
+{
+	return remote_jobs_command(c, o, &(struct job_command){ release_job, "", "WAITING", false });
+}
+
 /* ---- keep: a job whose GPUs are idle --------------------------------------------------------- */
 
 static int keep_job(struct remote *r, const char *job, struct span none, struct err *e)

@@ -1,5 +1,6 @@
 /* rest-lit submit: a job of a file or a command, or one for each value of --sweep, and the wait for
  * its end. */
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@
 #include "server/jobs/jobs.h"
 #include "translate/job/dialect.h"
 
-enum { REPLY_BYTES = 64 << 20, KEY_BYTES = 16 };
+enum { REPLY_BYTES = 64 << 20, KEY_BYTES = 16, BODY_DEPTH = 16 };
 
 /* Prints notes as `validate` does. */
 static void submit_notes(const struct job_text *t, const char *prefix, struct notes *notes)
@@ -70,6 +71,32 @@ struct submit_call {
 	bool quiet; /* its warnings are known */
 };
 
+/* Appends a parameter of the query, unless it has no value. */
+static void submit_parameter(struct str *path, const char *name, const char *value)
+{
+	if (!value || !value[0])
+		return;
+	str_printf(path, "%s%s=", strchr(str_c(path), '?') ? "&" : "?", name);
+	query_encode(path, span_of(value));
+}
+
+static void submit_path(const struct options *o, int api, const char *tag, struct str *path)
+{
+	char number[24] = "";
+	str_printf(path, "/api/v%d/jobs", api);
+	submit_parameter(path, "dryRun", o->dry_run ? "true" : NULL);
+	for (size_t i = 0; i < o->tag.n; i++)
+		submit_parameter(path, "tag", o->tag.v[i]);
+	submit_parameter(path, "tag", o->tag.n ? NULL : tag);
+	submit_parameter(path, "hold", o->hold ? "true" : NULL);
+	submit_parameter(path, "after", o->after);
+	submit_parameter(path, "afterAny", o->after_any);
+	submit_parameter(path, "begin", o->begin);
+	if (o->max_running)
+		(void)snprintf(number, sizeof(number), "%" PRId64, o->max_running); /* it fits */
+	submit_parameter(path, "maxRunning", number);
+}
+
 static int submit_post(struct remote *r, const struct submit_call *c, struct remote_reply *reply,
                        struct err *e)
 {
@@ -82,13 +109,7 @@ static int submit_post(struct remote *r, const struct submit_call *c, struct rem
 	bool read = job_text_doc(text, &arena, &doc);
 	const struct dialect *d = read ? dialect_of(&doc.root, DIALECTS_ALL) : NULL;
 	d = d ? d : dialect_guess(text, DIALECTS_ALL);
-	str_printf(&path, "/api/v%d/jobs%s", d->api == 2 ? 2 : 1,
-	           r->o->dry_run ? "?dryRun=true" : "");
-	size_t n_tags = r->o->tag.n ?: !!c->tag;
-	for (size_t i = 0; i < n_tags; i++) {
-		str_puts(&path, i || r->o->dry_run ? "&tag=" : "?tag=");
-		query_encode(&path, span_of(r->o->tag.n ? r->o->tag.v[i] : c->tag));
-	}
+	submit_path(r->o, d->api == 2 ? 2 : 1, c->tag, &path);
 	const struct client_call call = {
 		.method = "POST",
 		.path = str_c(&path),
@@ -100,6 +121,11 @@ static int submit_post(struct remote *r, const struct submit_call *c, struct rem
 	r->patient = !r->own;
 	if (remote_ask(r, &call, r->o->dry_run ? 200 : 202, reply, e) < 0)
 		return -1;
+	struct span answer = str_view(&reply->body);
+	struct span begins = scan_valid(answer, BODY_DEPTH) ? scan_get(answer, "begins") : (struct span){ NULL, 0 };
+	if (begins.p && !c->quiet)
+		(void)fprintf(stderr, "rest-lit: it begins at %s\n",
+		              visible_line(&arena, scan_text(begins, &arena)));
 	if (!c->quiet)
 		remote_notes(str_view(&reply->body), "warnings", &warnings);
 	submit_notes(c->text, "warning: ", &warnings);
@@ -439,6 +465,8 @@ int cmd_submit(const struct command *c, struct options *o)
 		return command_usage(c, "--dry-run cannot be combined with --wait or --logs");
 	if (o->output[0] && !o->dry_run)
 		return command_usage(c, "--output needs --dry-run");
+	if (o->max_running && !o->sweep.n && !o->tag.n)
+		return command_usage(c, "--max-running needs --sweep or --tag: the jobs that it counts");
 	if (o->sweep.n && o->logs)
 		return command_usage(c, "--logs cannot be combined with --sweep; use --wait");
 	if (o->no_storage && o->storage.n)

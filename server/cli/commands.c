@@ -120,6 +120,14 @@ const struct command COMMANDS[] = {
 	{ "cancel", cmd_stop, FOR_STOP, 0, SIZE_MAX, "name a job, or --tag", "JOB...", "the same as stop",
 	  "Stop jobs, as rest-lit stop does.\nExit status: as of stop.\n",
 	  "  rest-lit cancel mnist\n" },
+	{ "release", cmd_release, FOR_RELEASE, 0, SIZE_MAX, "name a job, or --tag", "JOB...", "start jobs that are held",
+	  "Start jobs that wait for --hold, --begin, --after, --after-any or --max-running of their\n"
+	  "submission, whatever is missing: those that are named, or all of your own with any\n"
+	  "--tag.  Each is tried.\n"
+	  "Exit status: the worst of 0, 2 refused, or not held, or there is no such job, 3 the\n"
+	  "server does not answer.\n",
+	  "  rest-lit submit --hold --name tonight job.yaml\n"
+	  "  rest-lit release tonight\n" },
 	{ "exec", cmd_exec, FOR_EXEC, 1, 1, "name one task; a command stands after --",
 	  "JOB[/ROLE[/INDEX]] [-- COMMAND...]", "run a command in a task that runs",
 	  "Run a shell, or the command after --, in a task that runs, with its files, variables\n"

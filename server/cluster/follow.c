@@ -129,7 +129,7 @@ static void note_neglect(struct follow *f, const struct job_entry *c)
 			log_event(LOG_INFO, "a controller processes jobs again", NULL, NULL);
 		free(TAKE(f->neglected));
 		f->neglect_told = false;
-	} else if (c->untouched && !c->creating && !f->neglected) {
+	} else if (c->untouched && !c->creating && !c->held && !f->neglected) {
 		f->neglected = xstrdup(c->name);
 		f->neglected_ms = clock_ms();
 	}
@@ -409,7 +409,7 @@ const struct reflector_counts *follow_counts(const struct server *s, bool events
 
 enum neglect job_neglect(const struct server *s, const struct job_entry *job, int64_t now_ms)
 {
-	if (job->state != JOB_WAITING || !job->untouched || s->engine)
+	if (job->state != JOB_WAITING || !job->untouched || job->held || s->engine)
 		return NEGLECT_NONE;
 	if (s->local)
 		return NEGLECT_NO_ENGINE;

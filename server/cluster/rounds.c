@@ -15,6 +15,7 @@
 #include "jobs/framework/view.h"
 #include "k8s/http/poster.h"
 #include "server/cluster/cluster.h"
+#include "server/cluster/order.h"
 #include "server/cluster/webhook.h"
 #include "server/config/options.h"
 #include "server/state/log.h"
@@ -49,6 +50,7 @@ struct rounds {
 	struct server *server;
 	struct store *store;
 	struct webhook *webhook;       /* NULL: none */
+	struct order *order;
 	int epoll_fd;                  /* of both */
 	const struct cache_view *seen; /* by the last round; NULL before the first one */
 	int64_t next_ms, pulls_ms;
@@ -74,6 +76,14 @@ void job_stop_patch(struct str *out, const struct job_stop *s)
 		str_char(out, '}');
 	}
 	str_puts(out, "},\"spec\":{\"executionType\":\"Stop\"}}");
+}
+
+void job_start_patch(struct str *out, const struct job_entry *job)
+{
+	str_puts(out, "{\"metadata\":{");
+	json_put_word(out, "uid", job->uid);
+	json_put_word(out, "resourceVersion", job->resource_version);
+	str_puts(out, "},\"spec\":{\"executionType\":\"Start\"}}");
 }
 
 static void rounds_stopped(void *arg, const struct store_reply *reply)
@@ -271,6 +281,7 @@ void rounds_run_once(struct rounds *r)
 		r->next_ms = clock_ms() + ROUND_MS;
 		rounds_run_round(r);
 	}
+	order_run_once(r->order);
 	webhook_run_once(r->webhook);
 	store_start(r->store);
 }
@@ -284,7 +295,8 @@ int rounds_timeout_ms(const struct rounds *r)
 {
 	int64_t ms = r->next_ms - clock_ms();
 	const struct poster *p = webhook_poster(r->webhook);
-	const int others[] = { store_timeout_ms(r->store), p ? poster_timeout_ms(p) : -1 };
+	const int others[] = { store_timeout_ms(r->store), order_timeout_ms(r->order),
+		               p ? poster_timeout_ms(p) : -1 };
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		ms = others[i] >= 0 && others[i] < ms ? others[i] : ms;
 	return ms < 0 ? 0 : (int)ms;
@@ -316,9 +328,11 @@ struct rounds *rounds_start(struct server *s, struct err *e)
 	r->server = s;
 	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	r->store = cluster_store(s, &STORE_LIMITS_DEFAULT, e);
-	if (r->store && webhook_start(&r->webhook, s, r->store, e) == 0) {
+	r->order = r->store ? order_new(s, r->store, e) : NULL;
+	if (r->order && webhook_start(&r->webhook, s, r->store, e) == 0) {
 		const struct poster *p = webhook_poster(r->webhook);
 		if (rounds_watch(r, store_fd(r->store)) == 0 &&
+		    rounds_watch(r, order_fd(r->order)) == 0 &&
 		    (!p || rounds_watch(r, poster_fd(p)) == 0))
 			return r;
 		(void)err_set(e, UNKNOWN_ERROR, "epoll failed");
@@ -352,6 +366,7 @@ void rounds_free(struct rounds *r)
 	webhook_stop(r->webhook);
 	if (r->store)
 		store_free(r->store);
+	order_free(r->order);
 	webhook_free(r->webhook);
 	if (r->epoll_fd >= 0)
 		(void)close(r->epoll_fd);

@@ -27,6 +27,10 @@ void rounds_reload(struct rounds *r);
 void rounds_end(struct rounds *r);
 void rounds_free(struct rounds *r);
 
+/* Appends the merge patch that starts a held job, if it is still as in this entry.  Thread: any. */
+struct job_entry;
+void job_start_patch(struct str *out, const struct job_entry *job);
+
 /* Appends the merge patch that stops a job, as `PUT .../executionType` does.  Thread: any. */
 struct job_stop {
 	const char *uid;

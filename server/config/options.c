@@ -29,7 +29,7 @@ enum {
 	SERVES = FOR_SERVE | FOR_CONTROLLER,
 	SUBMITS = FOR_SUBMIT | FOR_RESUBMIT,
 	REMOTE = SUBMITS | FOR_JOBS | FOR_SHOW | FOR_STOP | FOR_LOGS | FOR_WAIT | FOR_EVENTS |
-	         FOR_DELETE | FOR_BACKUP | FOR_FETCH | FOR_TOP | FOR_USAGE | FOR_REPORT | FOR_KEEP |
+	         FOR_DELETE | FOR_BACKUP | FOR_FETCH | FOR_TOP | FOR_USAGE | FOR_REPORT | FOR_KEEP | FOR_RELEASE |
 	         FOR_EXEC | FOR_OPEN
 };
 
@@ -324,9 +324,19 @@ const struct option OPTIONS[] = {
 	  .help = "a secret: for <% $secrets.NAME %> of a file, else the variable NAME; may be repeated" },
 	{ "sweep", GROUP_JOB, FOR_SUBMIT, true, LIST(sweep), .value = "NAME=VALUE,...",
 	  .help = "submit a job for each value, or each number of 1..5; several: for each combination" },
+	{ "max-running", GROUP_JOB, FOR_SUBMIT, true, NUMBER(max_running, 0, 0, 100000), .flag_only = true, .value = "N",
+	  .help = "run so many of the jobs with this tag at once; 0: no limit" },
+	{ "after", GROUP_JOB, FOR_SUBMIT, true, TEXT(after, ""), .flag_only = true, .value = "JOB,...",
+	  .help = "start when these jobs have succeeded; if one fails, the job is stopped" },
+	{ "after-any", GROUP_JOB, FOR_SUBMIT, true, TEXT(after_any, ""), .flag_only = true, .value = "JOB,...",
+	  .help = "start when these jobs have ended, in whatever way" },
+	{ "begin", GROUP_JOB, FOR_SUBMIT, true, TEXT(begin, ""), .flag_only = true, .value = "TIME",
+	  .help = "start not before this time: 22:00 or 2026-12-01T22:00 of the server, +2h, 2026-12-01T22:00:00Z" },
+	{ "hold", GROUP_JOB, FOR_SUBMIT, true, SWITCH(hold), .flag_only = true,
+	  .help = "do not start the job until rest-lit release" },
 	{ "yes", GROUP_JOB, FOR_SUBMIT, true, SWITCH(yes), .flag_only = true,
 	  .help = "submit the jobs of --sweep without a question" },
-	{ "tag", GROUP_JOB, SUBMITS | FOR_JOBS | FOR_STOP | FOR_DELETE | FOR_WAIT, true, LIST(tag), .value = "TAG",
+	{ "tag", GROUP_JOB, SUBMITS | FOR_JOBS | FOR_STOP | FOR_RELEASE | FOR_DELETE | FOR_WAIT, true, LIST(tag), .value = "TAG",
 	  .help = "of submit and resubmit: tag of the job; else: only, or all, jobs with this tag; may be repeated" },
 
 	{ "wait", GROUP_OUTPUT, SUBMITS, true, SWITCH(wait), .flag_only = true,

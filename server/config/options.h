@@ -67,7 +67,8 @@ enum {
 	FOR_REPORT = 2097152,
 	FOR_KEEP = 4194304,
 	FOR_EXEC = 8388608,
-	FOR_OPEN = 16777216
+	FOR_OPEN = 16777216,
+	FOR_RELEASE = 33554432
 };
 
 /* These commands take a command after `--`. */
@@ -133,7 +134,9 @@ struct options {
 	const char *keep_results; /* a size, or none; see options_keep_results */
 	int64_t cpus, memory, keep_logs;
 	const char *server, *token_file, *ca_file, *state, *name;
-	bool wait, logs, dry_run, follow;
+	bool wait, logs, dry_run, follow, hold;
+	const char *after, *after_any, *begin;
+	int64_t max_running;
 	/* A job of a command, `-- COMMAND ARGUMENTS`, and what it asks for; 0: not given. */
 	int64_t ask_gpus, ask_cpus, ask_memory;
 	const char *image, *results;

@@ -61,7 +61,7 @@ static void commands_text(struct str *out, unsigned commands)
 		"serve",   "translate", "validate",   "token", "submit", "jobs",   "show",
 		"stop",    "run",       "logs",       "wait",  "events", "delete", "resubmit",
 		"convert", "backup",    "controller", "fetch", "check",  "top",    "usage",
-		"report",  "keep",      "exec",       "open"
+		"report",  "keep",      "exec",       "open",  "release"
 	};
 	const char *between = "";
 	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {

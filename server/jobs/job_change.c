@@ -209,17 +209,21 @@ static void stop_done(struct job_change *c)
 		change_answer(c->r, 202, "", "Execute job %s successfully.", change_id(c));
 }
 
-/* FrameworkController does not restart stopped jobs and does not stop ended ones. */
+/* FrameworkController does not restart stopped jobs and does not stop ended ones.  START releases a
+ * held job. */
 static bool stop_plan(struct job_change *c)
 {
 	const struct job_entry *job = c->job;
-	if (span_is(c->value, "START") || job_state_final(job->state) ||
-	    strcmp(job->execution, "STOP") == 0) {
+	bool start = span_is(c->value, "START");
+	if (job_state_final(job->state) || (start ? !job->held : strcmp(job->execution, "STOP") == 0)) {
 		stop_done(c);
 		return false;
 	}
 	STR_AUTO body = STR_INIT(MESSAGE_MAX);
-	job_stop_patch(&body, &(struct job_stop){ c->uid, NULL, NULL });
+	if (start)
+		job_start_patch(&body, job);
+	else
+		job_stop_patch(&body, &(struct job_stop){ c->uid, NULL, NULL });
 	c->patch = arena_span(&c->r->arena, str_view(&body));
 	return true;
 }

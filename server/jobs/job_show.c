@@ -8,6 +8,8 @@
 #include "base/doc/tree.h"
 #include "base/enc.h"
 #include "base/json/scan.h"
+#include "base/posix/clock.h"
+#include "jobs/cache/hold.h"
 #include "machine/engine/engine.h"
 #include "server/cluster/history.h"
 #include "server/config/options.h"
@@ -68,6 +70,22 @@ enum neglect job_look_neglect(const struct request *r, const struct job_entry *j
 	return job_neglect(r->loop->server, job, (int64_t)time(NULL) * 1000);
 }
 
+/* What a held job waits for. */
+static struct span job_look_hold(const struct request *r, const struct job_entry *job,
+                                 struct arena *a)
+{
+	CACHE_VIEW_AUTO *view = cache_view(r->loop->server->cache);
+	STR_AUTO why = STR_INIT(SEEN_MAX);
+	struct hold h;
+	if (!hold_read(span_of(job->hold), a, &h))
+		return SPAN("until it is released: its annotation rest-lit/hold is not valid");
+	struct hold_judgement j = hold_judge(&h, view, clock_wall_ms(), 0, &why);
+	if (j.verdict == HOLD_STARTS && h.max)
+		str_printf(&why, "at most %lld of the jobs submitted with the tag %.*s run at once",
+		           (long long)h.max, (int)h.tag.n, h.tag.p);
+	return arena_span(a, str_view(&why));
+}
+
 struct span job_look_machine(const struct request *r, const struct job_entry *job, struct arena *a)
 {
 	struct engine *engine = r->loop->server->engine;
@@ -75,6 +93,8 @@ struct span job_look_machine(const struct request *r, const struct job_entry *jo
 	if (job->state != JOB_WAITING || !job_access_allowed(r, job, JOB_SEE))
 		return why;
 	int64_t most = atomic_load(&r->loop->server->node_gpus);
+	if (job->held)
+		return job_look_hold(r, job, a);
 	if (engine)
 		why = engine_waiting(engine, span_of(job->uid), a);
 	else if (most > 0 && job->gpus > most * job->tasks)

@@ -36,6 +36,15 @@ typedef void job_doc_came(struct request *r, const struct job_entry *job, struct
 void job_find_doc(struct request *r, job_doc_came *came);
 void job_doc(struct request *r, const struct job_entry *job, job_doc_came *came);
 
+/*
+ * Completes h->after, whose members have the USER~NAME of a job: with the Framework and its uid, in
+ * the arena of r.  done is called once, immediately or later; *e: 400, one of them is no job that
+ * the client may see; 503.
+ */
+struct hold;
+void jobs_after(struct request *r, struct hold *h, void (*done)(void *arg, struct err *e),
+                void *arg);
+
 /* GET of an object on behalf of r, which is suspended until `done`.  The name lives until then.
  * r->loop->store must not be NULL. */
 void job_store_get(struct request *r, enum object_kind kind, const char *name, store_callback *done,

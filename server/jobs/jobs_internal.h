@@ -160,7 +160,9 @@ void job_prefetch(const struct job_entry *job, bool texts);
 /* The reason why a job waits. */
 struct job_why {
 	const struct event *event; /* NULL: none, or the client may not see it */
-	struct span machine; /* the engine's sentence; "": none, or the client may not see it */
+	/* The engine's sentence, or what a held job waits for; "": none, or the client may not see
+	 * it. */
+	struct span machine;
 	enum neglect neglect;
 };
 
@@ -233,7 +235,8 @@ struct job_shown {
 /* The Events that may say why a job waits, if the client may see them; returns their number. */
 size_t job_look_events(const struct request *r, const struct job_entry *job, struct arena *a,
                        struct event **v);
-/* The sentence of the engine on why a job waits, if the client may see it; else "". */
+/* The sentence of the engine on why a job waits, or what a held job waits for, if the client may
+ * see it; else "". */
 struct span job_look_machine(const struct request *r, const struct job_entry *job, struct arena *a);
 enum neglect job_look_neglect(const struct request *r, const struct job_entry *job);
 

@@ -80,7 +80,7 @@ static const struct route API_ROUTES[] = {
 	{ "GET", "/api/v1/jobs/{job}/config", "getJobConfigV1", config_get, NULL, AUTH_V1, BODY_NONE, "config",
 	  "The same; a name without `USER~` is the client's own job, unless a Framework of another program has this name.", JOB_SEE },
 	{ "PUT", "/api/v2/jobs/{job}/executionType", "stopJob", execution_put, NULL, AUTH_USER, BODY_FIELDS, "changed",
-	  "Stop a job: `{\"value\": \"STOP\"}`. `START` changes nothing.", JOB_OWN },
+	  "Stop a job: `{\"value\": \"STOP\"}`; or start one that is held, whatever it waits for: `START`, which changes nothing else.", JOB_OWN },
 	{ "PUT", "/api/v1/user/{user}/jobs/{job}/executionType", "stopUserJobV1", execution_put, NULL, AUTH_USER, BODY_FIELDS, "changed",
 	  "The same.", JOB_OWN },
 	{ "PUT", "/api/v1/jobs/{job}/executionType", "stopJobV1", execution_put, NULL, AUTH_USER, BODY_FIELDS, "changed",

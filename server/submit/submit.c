@@ -10,6 +10,7 @@
 #include "base/json/put.h"
 #include "base/posix/clock.h"
 #include "jobs/cache/cache.h"
+#include "jobs/cache/hold.h"
 #include "jobs/submit/submission.h"
 #include "machine/engine/engine.h"
 #include "server/accounts/account.h"
@@ -127,7 +128,8 @@ void submit_check_head(struct request *r)
 	bool key_ok = !key.p || (key.n >= 1 && key.n <= KEY_MAX);
 	for (size_t i = 0; key.p && i < key.n && key_ok; i++)
 		key_ok = key.p[i] >= '!' && key.p[i] <= '~';
-	if (dry_run_read(r->query, &r->arena, &s->dry_run, &e) < 0 || submit_read_tags(s, &e) < 0)
+	if (dry_run_read(r->query, &r->arena, &s->dry_run, &e) < 0 || submit_read_tags(s, &e) < 0 ||
+	    submit_read_hold(s, &e) < 0)
 		answer_error(r, &e);
 	else if (route_names_user(r->route) && !span_is(r->args[0], r->user))
 		answer_refuse(
@@ -183,6 +185,7 @@ static void submit_accepted(const struct submit *s)
 	}
 	if (s->tags)
 		json_put_raw(out, "tags", span_of(s->tags));
+	submit_put_hold(s);
 	submit_put_warnings(s);
 	str_puts(out, "}\n");
 	answer_json(r, 202);
@@ -336,6 +339,8 @@ static struct objects *submit_build(struct submit *s, const char *id, struct err
 		.idempotency = s->value,
 		.request = r->id,
 		.tags = s->tags,
+		.hold = submit_hold_text(s),
+		.ordered = s->hold && s->hold->max,
 		.webhook = server->options->webhook[0] != '\0',
 		.at_once = store_is_atomic(r->loop->store),
 	};
@@ -395,6 +400,8 @@ static int submit_start(struct submit *s, struct err *e)
 		.dry_run = s->dry_run != DRY_RUN_NO,
 		.display_name = arena_printf(&r->arena, "%s~%.*s", r->user, (int)name.n, name.p),
 		.made = &plan->made,
+		.held = s->hold,
+		.ordered = s->hold && s->hold->max,
 		.deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000,
 	};
 	request_wait(r);
@@ -459,6 +466,13 @@ static int submit_with_code(struct submit *s, struct err *e)
 	return 0;
 }
 
+static void submit_after_known(void *arg, struct err *e)
+{
+	struct submit *s = arg;
+	if (e->http || submit_with_code(s, e) < 0)
+		submit_refuse(s, e);
+}
+
 /* `pai`: the dialects of OpenPAI; those that the server takes besides are added. */
 static void submit_run(struct request *r, unsigned pai)
 {
@@ -470,8 +484,13 @@ static void submit_run(struct request *r, unsigned pai)
 		answer_refuse(r, UNAVAILABLE, problem);
 		return;
 	}
-	if (submit_read_body(s, set, &e) == 0 && submit_with_code(s, &e) == 0)
+	if (submit_read_body(s, set, &e) == 0) {
+		if (s->hold)
+			jobs_after(r, s->hold, submit_after_known, s);
+		else
+			submit_after_known(s, &e);
 		return;
+	}
 	if (!(set & DIALECT_V1) && e.notes.n && e.notes.v[0].at &&
 	    strcmp(e.notes.v[0].at, "/jobName") == 0)
 		(void)err_wrap(&e, "this looks like a v1 job; submit it to /api/v1/jobs");

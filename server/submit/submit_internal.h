@@ -22,6 +22,7 @@ struct submit {
 	int64_t translate_us;            /* used to read the job and to build its objects */
 	const char *key;                 /* Idempotency-Key; NULL without one */
 	const char *tags;                /* a JSON list; NULL without any */
+	struct hold *hold;               /* what the job waits for; NULL: it is started at once */
 	const char *value;               /* its stored form (idempotency_value), or NULL */
 	struct idempotency_claim *claim; /* its reservation, or NULL */
 	const struct job *job;           /* NULL until the body is read */
@@ -53,6 +54,16 @@ int dry_run_read(const char *query, struct arena *a, enum dry_run *out, struct e
 size_t dry_run_size(const struct submit *s);
 /* Answers with the objects in s->shown. */
 void dry_run_answer(struct submit *s);
+
+/* ---- held.c ---- */
+
+/* Reads the parameters hold, after, afterAny, begin and maxRunning into s->hold; its `after` have
+ * names only (see jobs_after).  Needs s->tags.  -1 and *e: 400. */
+int submit_read_hold(struct submit *s, struct err *e);
+/* The annotation rest-lit/hold, in the arena; NULL: none. */
+const char *submit_hold_text(const struct submit *s);
+/* Appends `,"held":true,"begins":"..."` for a held job. */
+void submit_put_hold(const struct submit *s);
 
 /* ---- idempotency.c ---- */
 

@@ -25,6 +25,7 @@ import janitor
 import kept_code
 import logs
 import manifests
+import order
 import overlays
 import people
 import pulls
@@ -301,7 +302,7 @@ GROUPS = [
      test_in_cluster_login_uses_the_service_account, test_wrong_logins_are_reported,
      change_jobs.test_jobs_can_be_changed_on_a_real_api_server, test_environment_writes_no_keys_and_sets_no_proxy,
      *interrupted.SHORT, test_stopped_api_server_leaves_no_objects],
-    [bind, *delivery.TESTS, *tests_of(dialects), *people.TESTS, *checking.TESTS, *tests_of(janitor), *tests_of(kept_code),
+    [bind, *delivery.TESTS, *tests_of(dialects), *people.TESTS, *checking.TESTS, *tests_of(janitor), *tests_of(order), *tests_of(kept_code),
      *tests_of(durations), *tests_of(pulls), *tests_of(webhook), *tests_of(dryrun), *tests_of(logs), *ended.TESTS,
      *tests_of(manifests), *tests_of(states), *tests_of(size), *tests_of(overlays)]]
 

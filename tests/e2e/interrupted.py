@@ -110,11 +110,12 @@ def stop(pid):
 
 
 class Row:
-    """One job, interrupted once."""
+    """One job, interrupted once; held: it is not to be started."""
 
-    def __init__(self, number, step, mode, stop=False):
-        self.number, self.step, self.mode, self.stop = number, step, mode, stop
-        self.job = f"interrupted-{'s' if stop else 'k'}{number}"
+    def __init__(self, number, step, mode, stop=False, held=False):
+        self.number, self.step, self.mode, self.stop, self.held = number, step, mode, stop, held
+        self.query = "?hold=true&tag=t&maxRunning=1" if held else ""
+        self.job = f"interrupted-{'s' if stop else 'k'}{'h' if held else ''}{number}"
         self.text, self.key = job_text(self.job, "random"), f"key-{self.job}"
         self.what = f"{self.job}: {step[0]} {''.join(step[1])} {step[2]} {step[3]}, executed {mode}"
         self.arrived, self.go, self.executed = threading.Event(), threading.Event(), threading.Event()
@@ -149,7 +150,7 @@ class Row:
         server = serve(cluster, "--loops", "1", url=proxy.url)
 
         def client():
-            self.first = post(server, self.text, self.key)
+            self.first = post(server, self.text, self.key, self.query)
         thread = threading.Thread(target=client)
         thread.start()
         return server, thread
@@ -176,10 +177,11 @@ class Row:
         if self.mode == "later" and self.number % 2:
             threading.Timer(random.Random(self.number).uniform(0, 4) * SLOW, self.go.set).start()
         start = time.monotonic()
-        self.reply = post(another, self.text, self.key)
+        self.reply = post(another, self.text, self.key, self.query)
         self.took = time.monotonic() - start
 
     def run(self, check, cluster, proxy, another):
+        self.cluster, self.last = cluster, another
         self.prepare(cluster, proxy)
         server, thread = self.begin(cluster, proxy)
         check.ok(f"{self.what}: the request was reached", self.arrived.wait(120 * SLOW), self.first)
@@ -203,18 +205,28 @@ class Row:
         replayed = None if self.step[0] == "PATCH" and self.mode == "before" else "true"
         check.ok(f"{self.what}: the first answer", first and (
             first.status in refused or (first.status, first.headers.get("idempotency-replayed")) == (202, replayed)), first)
-        last = post(server, self.text, self.key)
+        last = post(server, self.text, self.key, self.query)
         check.equal(f"{self.what}: the first server, once more", last and (
             last.status, last.headers.get("idempotency-replayed")), (202, "true"))
         server.remove()
 
     def judge(self, check, seen, frameworks):
-        wrong = incomplete(seen.of(self.job), self.job, "random")
+        wrong = incomplete(seen.of(self.job), self.job, "random", self.held)
         check.ok(f"{self.what}: it is whole", wrong is None, wrong or "")
         made = [o["metadata"] for o in seen.of(self.job).values()]
         check.equal(f"{self.what}: of one submission", len({m["annotations"]["rest-lit/submission"] for m in made}), 1)
         uid = seen.of(self.job).get("Framework", {}).get("metadata", {}).get("uid")
+        if self.held:
+            last = post(self.last, self.text, self.key, self.query)
+            check.equal(f"{self.what}: repeated once more", (last.status, last.headers.get("idempotency-replayed")), (202, "true"))
+            check.equal(f"{self.what}: never started, nor made anew", (
+                frameworks.uids.get(framework_name(self.job), set()), self.last_uid(uid)), (set(), uid))
+            return
         check.equal(f"{self.what}: started once", frameworks.of(self.job), {uid})
+
+    def last_uid(self, uid):
+        framework = self.cluster.get("Framework", framework_name(self.job))
+        return framework["metadata"]["uid"] if framework else f"gone: {uid}"
 
 
 def other_templates(directory):
@@ -261,10 +273,10 @@ def run_rows(check, cluster, rows):
           f"{others} jobs have other templates", flush=True)
 
 
-def rows_of(steps, modes, n, stop=False):
+def rows_of(steps, modes, n, stop=False, held=False):
     """n rows: all pairs of a step and a mode, again and again."""
     pairs = [(step, mode) for mode in modes for step in steps]
-    return [Row(i, *pairs[i % len(pairs)], stop) for i in range(n)]
+    return [Row(i, *pairs[i % len(pairs)], stop, held) for i in range(n)]
 
 
 def test_server_killed_at_each_request_is_replaced(check, cluster):
@@ -275,11 +287,16 @@ def test_server_stopped_at_each_request_is_replaced(check, cluster):
     run_rows(check, cluster, rows_of(STEPS, MODES[1:], 2 * len(STEPS), True))
 
 
+def test_server_killed_at_each_request_of_a_held_job_is_replaced(check, cluster):
+    run_rows(check, cluster, rows_of(STEPS + AGAIN, MODES, 57, held=True))
+
+
 def test_server_interrupted_at_some_requests_is_replaced(check, cluster):
     """A sample of the rows of the two tests above."""
     some = [STEPS[i] for i in (0, 3, 6, 9, 12)] + AGAIN[1:2]
     run_rows(check, cluster, [Row(i, step, MODES[i % 3]) for i, step in enumerate(some)] + [
-        Row(i, STEPS[i], MODES[1 + i % 2], True) for i in (2, 4, 6, 9)])
+        Row(i, STEPS[i], MODES[1 + i % 2], True) for i in (2, 4, 6, 9)] + [
+        Row(i, STEPS[i], MODES[i % 3], held=True) for i in (0, 5, 6, 10, 12)] + [Row(30, AGAIN[4], MODES[1], held=True)])
 
 
 # What a client asks the server for: method, path behind that of the job, body; the request that this
@@ -373,4 +390,4 @@ def test_submit_command_survives_a_killed_server(check, cluster):
 
 SHORT = [test_server_interrupted_at_some_requests_is_replaced, test_late_changes_take_nothing_newer_back,
          test_submit_command_survives_a_killed_server]
-TESTS = [test_server_killed_at_each_request_is_replaced, test_server_stopped_at_each_request_is_replaced]
+TESTS = [test_server_killed_at_each_request_is_replaced, test_server_killed_at_each_request_of_a_held_job_is_replaced, test_server_stopped_at_each_request_is_replaced]

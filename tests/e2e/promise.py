@@ -48,9 +48,9 @@ def connect(server):
     return found[0]
 
 
-def post(server, text, key):
+def post(server, text, key, query=""):
     """One request with this Idempotency-Key: its response, or None."""
-    data = request_bytes(server.port, "POST", "/api/v2/jobs", text.encode(),
+    data = request_bytes(server.port, "POST", f"/api/v2/jobs{query}", text.encode(),
                          {"Connection": "close", "Idempotency-Key": key})
     with connect(server) as connection:
         connection.send(data)
@@ -130,10 +130,16 @@ def is_started(parts):
     return "Framework" in parts and parts["Framework"]["spec"].get("executionType") == "Start"
 
 
-def incomplete(parts, job, shape="whole"):
-    """Description of the missing or wrong parts of a started job; None if it is complete."""
-    if not is_started(parts):
-        return f"not started: {sorted(parts)}"
+def is_held(parts):
+    meta = parts.get("Framework", {"metadata": {}})["metadata"]
+    return "rest-lit/hold" in meta.get("annotations", {}) and "rest-lit/creating" not in meta.get("labels", {}) and \
+        parts["Framework"]["spec"].get("executionType") == "Create"
+
+
+def incomplete(parts, job, shape="whole", held=False):
+    """Description of the missing or wrong parts of a started, or held, job; None if it is complete."""
+    if not (is_held(parts) if held else is_started(parts)):
+        return f"not {'held' if held else 'started'}: {sorted(parts)}"
     framework = parts["Framework"]["metadata"]
     wanted = DEPENDENTS[shape] | {"Framework"}
     if set(parts) != wanted:

@@ -415,10 +415,10 @@ def test_exec_session_ends_with_its_task(check):
             t = subprocess.Popen(g.words("sh", "-c", "sleep 2002; sleep 2003"), stdin=subprocess.DEVNULL,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             wait_until(lambda: g.sessions()["--inside"])
-            g.exec("touch", "/tmp/end")
             held = g.sessions()["--enter"]
             for pid in held if stopped else []:
                 os.kill(pid, signal.SIGSTOP)
+            g.exec("touch", "/tmp/end")
             check.equal(f"the job has ended{' beside a stopped helper' * stopped}", g.m.wait("task"), "SUCCEEDED")
             for pid in held if stopped else []:
                 with contextlib.suppress(OSError):

@@ -136,6 +136,8 @@ struct submission_mark {
 	/* annotations of the Framework rest-lit/idempotency, rest-lit/request-id; NULL: none */
 	const char *idempotency, *request;
 	const char *tags; /* annotation rest-lit/tags; NULL: none */
+	const char *hold; /* annotation rest-lit/hold; NULL: the job is started */
 	bool webhook;     /* the end of the job will be reported */
+	bool ordered;     /* the Framework is completed by a PATCH, without dependents, too */
 	bool at_once;     /* all objects are created together */
 };

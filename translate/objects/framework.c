@@ -6,10 +6,10 @@
 #include "translate/reader/redact.h"
 #include "translate/render/bindings.h"
 
-/* Returns true if dependents are created after the Framework. */
+/* Returns true if the Framework is created before it is complete. */
 static bool is_created_first(const struct scope *s)
 {
-	return s->mark && s->owned && !s->mark->at_once;
+	return s->mark && (s->owned || s->mark->ordered) && !s->mark->at_once;
 }
 
 static bool put_job_task_roles(const struct scope *s, struct variable_output *o)
@@ -67,7 +67,7 @@ PUT_TEXT(put_job_virtual_cluster, s->job->virtual_cluster)
 PUT_TEXT(put_job_config, s->job->config)
 PUT_INT(put_job_total_gpu, s->job->total_gpu)
 PUT_INT(put_job_total_tasks, s->job->total_tasks)
-PUT_STRING(put_job_execution_type, is_created_first(s) ? "Create" : "Start")
+PUT_STRING(put_job_execution_type, is_created_first(s) || (s->mark && s->mark->hold) ? "Create" : "Start")
 PUT_BOOL(put_job_fancy_retry, s->job->fancy_retry)
 PUT_INT(put_job_retry_max, s->job->retry_max)
 PUT_BOOL(put_job_gang, s->job->gang)
@@ -79,6 +79,7 @@ PUT_OPTIONAL(put_mark_idempotency, s->mark->idempotency, out_text(o, span_of(s->
 PUT_OPTIONAL(put_mark_webhook, s->mark->webhook, out_text(o, span_of(s->mark->instance)))
 PUT_OPTIONAL(put_mark_request, s->mark->request, out_text(o, span_of(s->mark->request)))
 PUT_OPTIONAL(put_mark_tags, s->mark->tags, out_text(o, span_of(s->mark->tags)))
+PUT_OPTIONAL(put_mark_hold, s->mark->hold, out_text(o, span_of(s->mark->hold)))
 PUT_STRING(put_mark_submission, s->mark->submission)
 PUT_STRING(put_mark_instance, s->mark->instance)
 
@@ -91,7 +92,7 @@ static const struct variable JOB_ROWS[] = {
 	{ "job.config",         VARIABLE_TEXT,   false, SCOPE_JOB,         put_job_config,          "OpenPAI; `secrets-mask`",         "The job file as it was sent; with `secrets` or literal passwords, written anew with `\"******\"` in their places." },
 	{ "job.totalGpu",       VARIABLE_NUMBER, false, SCOPE_JOB,         put_job_total_gpu,       "OpenPAI; `instances-default`",    "Sum over the roles of gpu times instances; `instances` left out counts as 1." },
 	{ "job.totalTasks",     VARIABLE_NUMBER, false, SCOPE_JOB,         put_job_total_tasks,     "OpenPAI; `instances-default`",    "Sum of all instances." },
-	{ "job.executionType",  VARIABLE_TEXT,   false, SCOPE_JOB,         put_job_execution_type,  "ours; `born-owned`",              "`Start`; `Create` when a server makes a job that has Secrets or the like, until these exist." },
+	{ "job.executionType",  VARIABLE_TEXT,   false, SCOPE_JOB,         put_job_execution_type,  "ours; `born-owned`",              "`Start`; `Create` when a server makes a job that has Secrets or the like, until these exist, or a held job." },
 	{ "job.fancyRetry",     VARIABLE_BOOL,   false, SCOPE_JOB,         put_job_fancy_retry,     "OpenPAI",                         "True; false only for v1 jobs with retryCount -2." },
 	{ "job.retryMax",       VARIABLE_NUMBER, false, SCOPE_JOB,         put_job_retry_max,       "OpenPAI",                         "`jobRetryCount` (v1: `retryCount`), or 0." },
 	{ "job.gang",           VARIABLE_BOOL,   false, SCOPE_JOB,         put_job_gang,            "OpenPAI",                         "False only if `extras.gangAllocation` is the boolean false." },
@@ -103,10 +104,11 @@ static const struct variable JOB_ROWS[] = {
 	{ "job.priority",       VARIABLE_NUMBER, false, SCOPE_JOB,         put_job_priority,        "OpenPAI",                         "-(126 * 2^24 + (T / 16 s) mod 2^24), T the time of submission: later jobs get lower values." },
 	{ "mark.submission",    VARIABLE_TEXT,   false, SCOPE_MARK,        put_mark_submission,     "ours",                            "32 random hex digits: by which submission an object was made." },
 	{ "mark.instance",      VARIABLE_TEXT,   false, SCOPE_MARK,        put_mark_instance,       "ours",                            "Name of the installation that made an object." },
-	{ "mark.creating",      VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_creating,       "ours",                            "`true` while executionType is `Create`; absent otherwise." },
+	{ "mark.creating",      VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_creating,       "ours",                            "`true` while the objects of the job are being made; absent otherwise." },
 	{ "mark.idempotency",   VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_idempotency,    "ours",                            "Hashes of the client's `Idempotency-Key` and of what it sent; absent without one." },
 	{ "mark.request",       VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_request,        "ours",                            "Id of the request that submitted the job: the header `X-Request-Id` of its answer, and `id` in the log." },
 	{ "mark.webhook",       VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_webhook,        "ours",                            "Name of the installation that reports the end of the job; absent if its server has no `--webhook`." },
+	{ "mark.hold",          VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_hold,           "ours",                            "What the job waits for before it is started, JSON; absent if it is started at once." },
 	{ "mark.tags",          VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_tags,           "ours",                            "Tags of the query, a JSON list; absent without any." },
 	{ "owner.uid",          VARIABLE_TEXT,   false, SCOPE_OWNED,       put_owner_uid,           "ours",                            "Uid of the Framework; put in when it is known." },
 };

@@ -23,6 +23,22 @@ static const struct objects FOUR = { .v = OBJECTS, .n = 4 };
 static struct object ALONE = { KIND_FRAMEWORK, "f", { START, sizeof(START) - 1 }, 0 };
 static const struct objects ONE = { .v = &ALONE, .n = 1 };
 
+/* Held ones: with dependents, with one POST, and with an order. */
+#define HOLD "\"annotations\":{\"rest-lit/hold\":\"{}\"}"
+static struct object HELD_OBJECTS[] = {
+	{ KIND_SECRET, "f-configcred", { "{\"owner\":\"\"}", 12 }, 10 },
+	{ KIND_FRAMEWORK, "f", SPAN("{\"metadata\":{" HOLD ",\"labels\":{\"rest-lit/instance\":\"here\"}}}"), 0 },
+};
+static const struct objects TWO_HELD = { .v = HELD_OBJECTS, .n = 2 };
+static struct object HELD_ALONE = { KIND_FRAMEWORK, "f", SPAN("{\"metadata\":{" HOLD "},\"spec\":{\"executionType\":\"Create\",\"complete\":1}}"), 0 };
+static const struct objects ONE_HELD = { .v = &HELD_ALONE, .n = 1 };
+static const struct objects ONE_ORDERED = { .v = &HELD_OBJECTS[1], .n = 1 };
+
+static bool are_held(const struct objects *o)
+{
+	return o == &TWO_HELD || o == &ONE_HELD || o == &ONE_ORDERED;
+}
+
 struct end {
 	int calls, http;
 	bool again;
@@ -68,6 +84,8 @@ static struct end submit(struct world *w, const struct objects *o, int64_t ms, b
 	struct submission_options opt = { .submission_id = ID,
 		                          .display_name = "alice~x",
 		                          .deadline_ms = clock_ms() + ms,
+		                          .held = are_held(o),
+		                          .ordered = o == &ONE_ORDERED,
 		                          .dry_run = dry_run };
 	return submit_with(w, o, &opt);
 }
@@ -78,7 +96,7 @@ static void check_rule(struct world *w, const struct objects *o, const struct en
 	if (end->http == 0) {
 		assert_int_equal(count(w), o->n);
 		assert_non_null(f);
-		assert_true(f->started);
+		assert_true(are_held(o) ? f->held && f->bare && !f->started : f->started);
 	} else if (end->http != 504) {
 		assert_int_equal(count(w), 0);
 	} else {

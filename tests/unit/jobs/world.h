@@ -27,7 +27,8 @@ struct thing {
 	enum object_kind kind;
 	char name[32], uid[16], version[16], id[40], owner[16], instance[16], key[32];
 	bool exists, started, going;
-	bool bare; /* another client has removed the label rest-lit/creating */
+	bool bare; /* without the label rest-lit/creating */
+	bool held; /* with the annotation rest-lit/hold */
 };
 
 /* The clock of this API server, and when all that is there at first was made. */
@@ -105,9 +106,9 @@ static void answer_with(struct world *w, struct store_reply *r, const struct thi
 {
 	(void)snprintf(w->text, sizeof(w->text),
 	               "{\"metadata\":{\"creationTimestamp\":\"" MADE "\",\"annotations\":{"
-	               "\"rest-lit/submission\":\"%s\",\"rest-lit/idempotency\":\"%s\"},"
+	               "\"rest-lit/submission\":\"%s\",\"rest-lit/idempotency\":\"%s\"%s},"
 	               "\"labels\":{\"rest-lit/instance\":\"%s\"%s}%s}%s}",
-	               t->id, t->key, t->instance,
+	               t->id, t->key, t->held ? ",\"rest-lit/hold\":\"{}\"" : "", t->instance,
 	               t->started || t->bare ? "" : ",\"rest-lit/creating\":\"true\"",
 	               t->going ? ",\"deletionTimestamp\":\"" MADE "\"" : "",
 	               !whole       ? ""
@@ -137,7 +138,8 @@ static void create(struct world *w, const struct store_request *q, struct store_
 	t = q->dry_run ? &made : add(w, q->kind, q->name, ID);
 	kept_copy(t->owner, sizeof(t->owner), q->body[1]);
 	t->started = strstr(q->body[0].p, "\"Start\"") != NULL;
-	t->bare = w->strips_labels;
+	t->held = strstr(q->body[0].p, "rest-lit/hold") != NULL;
+	t->bare = w->strips_labels || strstr(q->body[0].p, "complete") != NULL;
 	for (size_t i = 0; i < q->n_with && !q->dry_run; i++)
 		kept_copy(add(w, q->with[i].kind, q->with[i].name, ID)->owner, sizeof(t->owner),
 		          span_of(q->with[i].uid_at ? t->uid : ""));
@@ -176,9 +178,12 @@ static void patch(struct world *w, const struct store_request *q, struct store_r
 	assert_true(q->json_patch);
 	assert_non_null(
 	    strstr(w->patched, "\"remove\",\"path\":\"/metadata/labels/rest-lit~1creating\""));
-	assert_non_null(
-	    strstr(w->patched, "\"replace\",\"path\":\"/spec/executionType\",\"value\":\"Start\""));
+	bool starts = strstr(w->patched, "\"replace\",\"path\":\"/spec/executionType\","
+	                                 "\"value\":\"Start\"");
+	assert_true(starts != t->held);
 	start(w, t);
+	t->started = starts;
+	t->bare = true;
 	answer_with(w, r, t, q->whole);
 }
 

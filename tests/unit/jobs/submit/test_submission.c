@@ -16,6 +16,9 @@ TEST(test_submission_keeps_the_rule_with_two_faults_anywhere)
 			plan[at % 8] = (enum fault)(f % FAULT_MAX);
 			run_plan(plan, 8, &FOUR);
 			run_plan(plan, 8, &ONE);
+			run_plan(plan, 8, &TWO_HELD);
+			run_plan(plan, 8, &ONE_HELD);
+			run_plan(plan, 8, &ONE_ORDERED);
 		}
 	}
 }
@@ -68,6 +71,45 @@ TEST(test_submission_to_an_atomic_store_is_one_request)
 		end = submit(&w, &whole, 100000, true);
 		assert_int_equal(end.http, count(&w) ? 409 : 0);
 	}
+}
+
+/* A held job that was answered with success is never made anew, nor started, by the same request. */
+TEST(test_submission_repeated_leaves_a_held_job_alone)
+{
+	static const struct objects *const ALL[] = { &TWO_HELD, &ONE_HELD, &ONE_ORDERED };
+	for (size_t i = 0; i < 3 * (size_t)FAULT_MAX * 8; i++) {
+		WORLD(w);
+		const struct objects *o = ALL[i % 3];
+		struct end end = submit(&w, o, 100000, false);
+		assert_int_equal(end.http, 0);
+		struct thing *f = find(&w, KIND_FRAMEWORK, "f");
+		const struct thing before = *f;
+		(void)snprintf(f->key, sizeof(f->key), "aa-bb");
+		(void)snprintf(f->id, sizeof(f->id), OTHER_ID); /* of the first request */
+		w.requests = 0;
+		w.plan[i / 3 / FAULT_MAX] = (enum fault)(i / 3 % FAULT_MAX);
+		memset(w.verbs, 0, sizeof(w.verbs));
+		end = submit_with(&w, o,
+		                  &(struct submission_options){ .submission_id = ID,
+		                                                .display_name = "alice~x",
+		                                                .deadline_ms = clock_ms() + 100000,
+		                                                .idempotency = "aa-bb",
+		                                                .held = true,
+		                                                .ordered = o == &ONE_ORDERED });
+		assert_true(end.again || end.http >= 400);
+		assert_true(f->exists && !f->started && strcmp(f->uid, before.uid) == 0);
+		assert_int_equal(w.verbs[STORE_PATCH], 0);
+	}
+}
+
+/* The number lies between the versions of its creation and its completion. */
+TEST(test_submission_numbers_a_job_with_an_order)
+{
+	WORLD(w);
+	struct end end = submit(&w, &ONE_ORDERED, 100000, false);
+	assert_int_equal(end.http, 0);
+	assert_non_null(strstr(w.patched, "{\"op\":\"add\",\"path\":\"/metadata/annotations/"
+	                                  "rest-lit~1order\",\"value\":\"1\"}"));
 }
 
 /* ---- answers ------------------------------------------------------------------------------ */

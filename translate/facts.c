@@ -210,6 +210,49 @@ static void facts_read_storages(const struct facts_file *f, const struct node *u
 	out->directories = dirs;
 }
 
+static int64_t facts_number_of(const struct node *map, const char *key, int64_t absent)
+{
+	const struct node *n = node_get(map, key);
+	return node_is(n, NODE_INT) ? n->integer : absent;
+}
+
+/* One limit: the user's own, else the largest of the groups, else that of all. */
+static int64_t facts_limit_of(const struct facts_file *f, const struct node *user, const char *key)
+{
+	int64_t most = -1;
+	for (size_t i = 0; i < node_items(node_get(user, "groups")); i++) {
+		const struct node *group = facts_group_of(f, user, i);
+		int64_t n = facts_number_of(node_get(group, "limits"), key, -1);
+		most = n > most ? n : most;
+	}
+	if (most < 0)
+		most = facts_number_of(node_get(f->root, "limits"), key, -1);
+	return facts_number_of(node_get(user, "limits"), key, most);
+}
+
+static struct facts_limits facts_limits_of(const struct facts_file *f, const struct node *user)
+{
+	return (struct facts_limits){ facts_limit_of(f, user, "cpu"),
+		                      facts_limit_of(f, user, "gpu"),
+		                      facts_limit_of(f, user, "memoryMB"),
+		                      facts_limit_of(f, user, "jobs") };
+}
+
+struct facts_limits facts_file_limits(const struct facts_file *f)
+{
+	return facts_limits_of(f, NULL);
+}
+
+bool facts_file_limited(const struct facts_file *f, size_t i, struct span *user,
+                        struct facts_limits *out)
+{
+	if (i >= f->users.n)
+		return false;
+	*user = member_key(f->users.v[i]);
+	*out = facts_limits_of(f, &f->users.v[i]->value);
+	return true;
+}
+
 void facts_file_user(const struct facts_file *f, struct span user, bool admin, struct arena *a,
                      struct facts_user *out)
 {
@@ -222,15 +265,10 @@ void facts_file_user(const struct facts_file *f, struct span user, bool admin, s
 	facts_read_groups(f, own, a, out);
 	read_virtual_clusters(f, own, a, out);
 	facts_read_storages(f, own, a, &out->facts);
+	out->limits = facts_limits_of(f, own);
 }
 
 /* ---- the cluster ---- */
-
-static int64_t facts_number_of(const struct node *map, const char *key, int64_t absent)
-{
-	const struct node *n = node_get(map, key);
-	return node_is(n, NODE_INT) ? n->integer : absent;
-}
 
 static struct facts_capacity facts_capacity_of(const struct node *has, int64_t absent)
 {

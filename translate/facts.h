@@ -39,12 +39,19 @@ struct facts_file {
  */
 struct facts_file *facts_file_read(struct span text, struct arena *a, struct err *e);
 
+/* What the unfinished jobs of a user may have together; -1: no limit.  cpu, gpu, memory_mb: those
+ * that run at once on one machine; jobs: their number. */
+struct facts_limits {
+	int64_t cpu, gpu, memory_mb, jobs;
+};
+
 struct facts_user {
 	bool listed, admin;
 	const char *email;
 	const struct span *groups;
 	size_t n_groups;
 	struct facts facts; /* submitted_ms as in the file */
+	struct facts_limits limits;
 };
 
 /*
@@ -55,6 +62,12 @@ struct facts_user {
  */
 void facts_file_user(const struct facts_file *f, struct span user, bool admin, struct arena *a,
                      struct facts_user *out);
+
+/* The limits of a user who is not listed. */
+struct facts_limits facts_file_limits(const struct facts_file *f);
+/* The i-th user that is listed; false: there are fewer. */
+bool facts_file_limited(const struct facts_file *f, size_t i, struct span *user,
+                        struct facts_limits *out);
 
 /* The virtual clusters of the file. If the file has no such list, *listed is false and the result
  * is `default` and those that users and groups name. */

@@ -155,6 +155,7 @@ struct cache {
 
 	pthread_mutex_t writing; /* one writer at a time; protects all below except `view` */
 	struct cache_figures figures;
+	struct user_counts *users; /* has a lock of its own */
 	_Atomic int64_t seen; /* everything up to this version was received */
 	bool listing;         /* between cache_list_begin and cache_list_end */
 	uint64_t generation;  /* of the list */
@@ -346,6 +347,7 @@ struct cache *cache_new(size_t max_bytes)
 	struct cache *c = xcalloc(1, sizeof(*c));
 	c->key = hash_key_new();
 	c->max = max_bytes;
+	c->users = user_counts_new();
 	/* These cannot fail. */
 	(void)pthread_mutex_init(&c->writing, NULL);
 	(void)pthread_mutex_init(&c->exchange, NULL);
@@ -366,6 +368,7 @@ void cache_free(struct cache *c)
 	(void)pthread_mutex_destroy(&c->writing);
 	(void)pthread_mutex_destroy(&c->exchange);
 	(void)pthread_mutex_destroy(&c->listeners.lock);
+	user_counts_free(c->users);
 	free(c);
 }
 
@@ -479,6 +482,13 @@ static void cache_count_entry(struct cache *c, const struct job_entry *f, bool c
 	c->figures.bytes += comes ? bytes : -bytes;
 	c->figures.without_doc += comes ? bare : -bare;
 	c->figures.by_state[f->state] += comes ? 1 : (size_t)-1;
+	if (!job_state_final(f->state) && f->user[0])
+		user_counts_add(c->users, f->user, comes ? 1 : -1);
+}
+
+struct user_counts *cache_users(const struct cache *c)
+{
+	return c->users;
 }
 
 /* Publishes f, with the generation of a list, in place of `old`, and tells the queues; one of them

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "jobs/cache/job_entry.h"
+#include "jobs/cache/user_counts.h"
 
 struct cache;
 struct change_queue;
@@ -67,6 +68,10 @@ void cache_note_deletion(struct cache *c, struct span name, struct span uid);
  * ones. */
 void cache_list_begin(struct cache *c);
 void cache_list_end(struct cache *c, int64_t version);
+
+/* Counts the jobs that have not ended, by their users; callers add submissions under way, which
+ * they give back when the job is in the cache, or has failed. */
+struct user_counts *cache_users(const struct cache *c);
 
 struct cache_figures {
 	size_t frameworks, bytes;

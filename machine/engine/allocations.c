@@ -235,6 +235,13 @@ static bool engine_schedule_once(struct engine *e)
 void engine_schedule(struct engine *e)
 {
 	int64_t now = clock_ms();
+	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
+	bool limited = e->limits.changed;
+	e->limits.changed = false;
+	for (struct queue_group *u = limited ? e->queue->users : NULL; u; u = u->next)
+		u->total = *engine_limit_of(e, span_of(u->name));
+	(void)pthread_mutex_unlock(&e->lock);
+	e->schedule |= limited;
 	if (now >= e->probe_ms) { /* resources of other programs may be free */
 		e->probe_ms = ENGINE_NEVER;
 		e->schedule = true;

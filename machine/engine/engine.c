@@ -126,6 +126,22 @@ static void engine_wake(struct engine *e)
 	(void)eventfd_write(e->event, 1); /* cannot overflow */
 }
 
+void engine_limit_users(struct engine *e, const struct engine_limit *v, size_t n,
+                        const struct amounts *others)
+{
+	struct engine_limits new = { .n = n, .others = *others, .changed = true };
+	new.v = ARENA_NEW(&new.arena, struct engine_limit, n + 1);
+	for (size_t i = 0; i < n; i++)
+		new.v[i] = (struct engine_limit){ arena_dup(&new.arena, span_of(v[i].user)),
+			                          v[i].most };
+	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
+	struct engine_limits old = e->limits;
+	e->limits = new;
+	(void)pthread_mutex_unlock(&e->lock);
+	arena_done(&old.arena);
+	engine_wake(e);
+}
+
 /* Queues the job to be read.  Locked. */
 static void changes_put(struct engine_job *job, int64_t version)
 {
@@ -495,6 +511,7 @@ void engine_stop(struct engine *e)
 	framework_config_free(e->config);
 	inventory_done(&e->inventory);
 	(void)pthread_mutex_destroy(&e->lock);
+	arena_done(&e->limits.arena);
 	arena_done(&e->arena);
 	free(e);
 }

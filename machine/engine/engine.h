@@ -28,6 +28,12 @@ struct engine_quota {
 	struct amounts most;
 };
 
+/* The same of the jobs of a user. */
+struct engine_limit {
+	const char *user;
+	struct amounts most;
+};
+
 /* NO_IMAGE: three pulls in a row for a task have failed for the same reason, with the image.  The
  * engine goes on trying. */
 enum engine_level { ENGINE_NOTE, ENGINE_WARNING, ENGINE_NO_IMAGE };
@@ -98,16 +104,22 @@ void engine_forget(struct engine *e, struct span uid);
 /* Thread: main. */
 int engine_begin(struct engine *e, struct err *err);
 
+/* Replaces the limits of all users; texts are copied.  others: of users who are not among them.
+ * Nothing that runs is stopped. */
+void engine_limit_users(struct engine *e, const struct engine_limit *v, size_t n,
+                        const struct amounts *others);
+
 /* A job that shall be submitted or scaled. */
 struct engine_asked {
 	struct span framework; /* valid JSON */
-	struct span virtual_cluster;
+	struct span user, virtual_cluster;
 	const struct place *where; /* of each role in the job file; NULL: unknown */
 	struct span role;          /* this one shall have `number` tasks; empty: as it says */
 	int64_t number;
 };
 /* Checks if the job can ever run here.  -1 and *err (400): a pod is none for one machine, or a
- * task, or all tasks that start together, want more than the machine or the quota has. */
+ * task, or all tasks that start together, want more than the machine, the quota or the limit of the user
+ * has. */
 int engine_admit(struct engine *e, const struct engine_asked *job, struct err *err);
 
 /* Returns the reason why a job does not run (yet), as a sentence: its place in the queue, a pull, a

@@ -156,6 +156,13 @@ struct engine {
 	 * queue: this thread alone changes these, and reads them without it, but for `changes`,
 	 * `jobs` and `live`, to which others add. */
 	pthread_mutex_t lock;
+	struct engine_limits {
+		struct arena arena;
+		struct engine_limit *v;
+		size_t n;
+		struct amounts others;
+		bool changed; /* the queue must be asked again */
+	} limits;
 	TAILQ_HEAD(engine_changes, engine_job) changes;   /* jobs whose Frameworks have changed */
 	LIST_HEAD(engine_jobs, engine_job) jobs[1 << 14]; /* by the hash of uid */
 	struct hash_key hash_key;                         /* of `jobs`; does not change */
@@ -197,6 +204,9 @@ void engine_drop(struct engine_job *job);
 /* The whole object. */
 enum store_outcome engine_get(struct engine *e, enum object_kind kind, const char *name,
                               struct local_answer *out);
+
+/* The limit of a user.  Locked. */
+const struct amounts *engine_limit_of(const struct engine *e, struct span user);
 
 /* ---- machine.c: the resources and abilities of this machine ---- */
 

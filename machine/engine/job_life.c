@@ -311,6 +311,8 @@ void job_read_order(struct engine_job *job, const struct job_entry *c)
 	job->stops_ms = left_ms == INT64_MAX ? ENGINE_NEVER : clock_ms() + left_ms;
 	job->queued =
 	    queue_add(job->e->queue, span_of(job_entry_shown_user(c)), span_of(c->cluster));
+	queue_limit(job->e->queue, span_of(job_entry_shown_user(c)),
+	            engine_limit_of(job->e, span_of(job_entry_shown_user(c))));
 	job->queued->priority = priority;
 	job->queued->submitted_ms = c->submitted_ms >= 0 ? c->submitted_ms : c->created_ms;
 }

@@ -200,6 +200,15 @@ static int machine_inventory(struct engine *e, struct err *err)
 	return 0;
 }
 
+const struct amounts *engine_limit_of(const struct engine *e, struct span user)
+{
+	static const struct amounts NONE = { .of = { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX } };
+	for (size_t i = 0; i < e->limits.n; i++)
+		if (span_is(user, e->limits.v[i].user))
+			return &e->limits.v[i].most;
+	return e->limits.v ? &e->limits.others : &NONE;
+}
+
 struct framework_config *machine_config(struct err *e)
 {
 	ARENA_AUTO a = { 0 };

@@ -17,6 +17,7 @@
 #define START_S     1.0
 #define HELD_S      2.0
 #define LEAD_S      60.0 /* of the machine: the lead, or lag, of a user that begins to wait */
+#define QUEUE_ENDLESS { .of = { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX } }
 #define FORGOTTEN_S 0.01 /* a user without jobs that used less is forgotten */
 
 enum {
@@ -25,6 +26,13 @@ enum {
 };
 
 /* ---- pools ------------------------------------------------------------------------- */
+
+/* The first pool of a job: users without a limit are none. */
+static size_t queue_from(const struct queue_job *job)
+{
+	static const struct amounts ENDLESS = QUEUE_ENDLESS;
+	return memcmp(&job->user->total, &ENDLESS, sizeof(ENDLESS)) ? QUEUE_USER : QUEUE_QUOTA;
+}
 
 /* Returns the time when a job gives back the resources that it holds. */
 static int64_t queue_job_end_ms(const struct queue_job *job)
@@ -64,7 +72,7 @@ static int64_t queue_first_fit_ms(const struct queue *q, const struct queue_job 
 	{
 		int64_t end_ms = queue_job_end_ms(job);
 		bool fits = end_ms < at_ms;
-		for (size_t i = 0; i < n && fits; i++)
+		for (size_t i = queue_from(head); i < n && fits; i++)
 			fits = amounts_fit(need, pool_free_at(q, head, i, end_ms));
 		at_ms = fits ? end_ms : at_ms;
 	}
@@ -85,10 +93,10 @@ static void queue_reserve(const struct queue *q, struct queue_job *job, size_t n
                           const struct amounts *need)
 {
 	bool first = true;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = queue_from(job); i < n; i++)
 		first = first && !job->pool[i]->met;
 	int64_t at_ms = first ? queue_first_fit_ms(q, job, n, need) : QUEUE_NEVER;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = queue_from(job); i < n; i++) {
 		struct queue_group *p = job->pool[i];
 		if (p->met)
 			continue;
@@ -122,7 +130,7 @@ static struct queue_group *queue_group(struct queue_group **at, struct span name
 			return *at;
 	*at = xcalloc(1, sizeof(**at));
 	(*at)->name = xstrndup(name.p, name.n);
-	(*at)->total = (struct amounts){ .of = { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX } };
+	(*at)->total = (struct amounts)QUEUE_ENDLESS;
 	(*at)->at_ms = QUEUE_NEVER;
 	TAILQ_INIT(&(*at)->waits);
 	return *at;
@@ -154,6 +162,11 @@ void queue_quota(struct queue *q, struct span virtual_cluster, const struct amou
 	queue_group(&q->machine.next, virtual_cluster)->total = *quota;
 }
 
+void queue_limit(struct queue *q, struct span user, const struct amounts *limit)
+{
+	queue_group(&q->users, user)->total = *limit;
+}
+
 /* ---- jobs and tasks ---------------------------------------------------------------- */
 
 /* The more important, or older, job is first. */
@@ -168,8 +181,9 @@ static bool queue_before(const struct queue_job *a, const struct queue_job *b)
 static void queue_count(struct queue *q, struct queue_task *t, int times)
 {
 	struct queue_job *job = t->job;
-	struct amounts_sum *const sums[] = { &job->sum, &job->user->sum, &job->pool[0]->sum,
-		                             &job->pool[1]->sum };
+	struct amounts_sum *const sums[] = { &job->sum, &job->pool[QUEUE_USER]->sum,
+		                             &job->pool[QUEUE_QUOTA]->sum,
+		                             &job->pool[QUEUE_MACHINE]->sum };
 	size_t before = t->holds ? job->sum.running : job->sum.waiting;
 	for (size_t i = 0; i < ARRAY_SIZE(sums); i++) {
 		amounts_add(t->holds ? &sums[i]->held : &sums[i]->wanted, &t->need, times);
@@ -234,7 +248,7 @@ void queue_undo(struct queue *q, struct queue_task *task)
 struct queue_job *queue_add(struct queue *q, struct span user, struct span virtual_cluster)
 {
 	struct queue_job *job = xcalloc(1, sizeof(*job));
-	job->user = queue_group(&q->users, user);
+	job->user = job->pool[QUEUE_USER] = queue_group(&q->users, user);
 	job->user->jobs++;
 	job->pool[QUEUE_QUOTA] = queue_group(&q->machine.next, virtual_cluster);
 	job->pool[QUEUE_MACHINE] = &q->machine;
@@ -325,8 +339,10 @@ static enum queue_why queue_judge(const struct queue *q, const struct queue_job 
 		return NEVER_MACHINE;
 	if (!amounts_fit(&all, job->pool[QUEUE_QUOTA]->total))
 		return NEVER_QUOTA;
-	bool fits[QUEUE_POOLS];
-	for (size_t i = 0; i < QUEUE_POOLS; i++) {
+	if (!amounts_fit(&all, job->user->total))
+		return NEVER_LIMIT;
+	bool fits[QUEUE_POOLS] = { true };
+	for (size_t i = queue_from(job); i < QUEUE_POOLS; i++) {
 		const struct queue_group *p = job->pool[i];
 		/* A start past the head must not delay it. */
 		bool ends = p->at_ms != QUEUE_NEVER && end_ms <= p->at_ms;
@@ -335,8 +351,8 @@ static enum queue_why queue_judge(const struct queue *q, const struct queue_job 
 	}
 	/* Tasks that have passed a job whose start is known can take of its quota until then. */
 	bool promised = job == q->machine.head && q->machine.at_ms != QUEUE_NEVER;
-	if (!fits[QUEUE_QUOTA])
-		return promised ? BUSY : QUOTA;
+	if (!fits[QUEUE_USER] || !fits[QUEUE_QUOTA])
+		return promised ? BUSY : !fits[QUEUE_USER] ? LIMIT : QUOTA;
 	if (!amounts_fit(need, q->machine.total))
 		return FOREIGN;
 	return fits[QUEUE_MACHINE] ? STARTS : BUSY;
@@ -348,7 +364,7 @@ static void queue_start(struct queue *q, struct queue_task *t)
 	double charge = START_S * queue_share(q, &t->need);
 	if (job->sum.running == 0)
 		job->by_ms = QUEUE_NEVER;
-	for (size_t i = 0; i < QUEUE_POOLS; i++) {
+	for (size_t i = queue_from(job); i < QUEUE_POOLS; i++) {
 		struct queue_group *p = job->pool[i];
 		if (!p->met)
 			continue;
@@ -388,8 +404,12 @@ static bool queue_try(struct queue *q, struct queue_job *job, struct queue_tasks
 	const struct amounts need = job->gang ? job->sum.wanted : t->need;
 	enum queue_why why = queue_judge(q, job, &need);
 	job->user->key += HELD_S * queue_share(q, &need);
-	if (why == QUOTA || why == BUSY)
-		queue_reserve(q, job, why == BUSY ? QUEUE_POOLS : 1, &need);
+	if (why == LIMIT || why == QUOTA || why == BUSY)
+		queue_reserve(q, job,
+		              why == BUSY    ? QUEUE_POOLS
+		              : why == QUOTA ? QUEUE_MACHINE
+		                             : QUEUE_QUOTA,
+		              &need);
 	if (why != STARTS && job->why == NOT_SEEN) {
 		job->why = why;
 		job->lack = need;
@@ -462,11 +482,12 @@ void queue_pick(struct queue *q, struct queue_tasks *started)
 		u->first = job->at ? job : next;
 	}
 	queue_note_endless(q);
-	for (struct queue_group *p = &q->machine; p; p = p->next) {
-		if (!p->met && tries <= most)
-			pool_set_head(q, p, NULL);
-		p->met = false; /* tasks that start from now on pass nobody */
-	}
+	for (size_t i = 0; i < 2; i++)
+		for (struct queue_group *p = i ? q->users : &q->machine; p; p = p->next) {
+			if (!p->met && tries <= most)
+				pool_set_head(q, p, NULL);
+			p->met = false; /* tasks that start from now on pass nobody */
+		}
 	if (tries <= most)
 		q->whole_ms = q->now_ms;
 }

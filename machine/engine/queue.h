@@ -10,8 +10,9 @@
  * that have time limits will make enough room, others pass it if they have ended by then or leave
  * what it needs then ("EASY backfill": Lifka, The ANL/IBM SP scheduling system, 1995); it stays the
  * first, so that it starts at that time at the latest.  Else others start only with what it leaves
- * of the whole machine.  The same holds within the quota of a virtual cluster; a job that waits for
- * its quota reserves nothing of the machine.
+ * of the whole machine.  The same holds within the quota of a virtual cluster, and within the limit of
+ * a user; a job that waits for its quota reserves nothing of the machine, and one that waits for the
+ * limit of its user nothing of both.
  *
  * Thread: own
  */
@@ -26,6 +27,8 @@ enum queue_why {
 	STARTS,
 	NEVER_MACHINE,
 	NEVER_QUOTA,
+	NEVER_LIMIT,
+	LIMIT, /* of the user: the same */
 	QUOTA,   /* too much of it is in use, or kept for a job that is ahead */
 	FOREIGN, /* other programs hold too much of the machine */
 	BUSY     /* the queue's tasks do, or it is kept for a job that is ahead */
@@ -42,7 +45,7 @@ struct queue_task {
 };
 TAILQ_HEAD(queue_tasks, queue_task);
 
-enum { QUEUE_QUOTA, QUEUE_MACHINE, QUEUE_POOLS };
+enum { QUEUE_USER, QUEUE_QUOTA, QUEUE_MACHINE, QUEUE_POOLS };
 
 struct queue_job {
 	/* The caller sets these before the first queue_add_task: */
@@ -60,7 +63,7 @@ struct queue_job {
 	struct queue_tasks tasks; /* in the order of their making */
 	/* The queue's: */
 	TAILQ_ENTRY(queue_job) wait, hold; /* of those of the user; of q->holders */
-	struct queue_group *user, *pool[QUEUE_POOLS];
+	struct queue_group *user, *pool[QUEUE_POOLS]; /* pool[QUEUE_USER] is the user */
 	int64_t by_ms; /* it passed a head that can start then, so it must have ended; or NEVER */
 	enum queue_why why;
 	struct amounts lack;   /* the needs that could not be met */
@@ -74,8 +77,8 @@ struct queue_group {
 	struct queue_group *next;
 	char *name;
 	struct amounts_sum sum;
-	/* A pool, the machine or the quota of a virtual cluster: */
-	struct amounts total;
+	/* A pool, the machine, the quota of a virtual cluster or the limit of a user: */
+	struct amounts total; /* all INT64_MAX: no pool */
 	int64_t gpu_ms;         /* GPUs times the time for which its tasks held them */
 	struct queue_job *head; /* the first that waits for it, as of the last pick */
 	struct amounts need;    /* of the head */
@@ -125,6 +128,9 @@ void queue_time_now(struct queue *q, int64_t now_ms);
  * INT64_MAX: this resource is not limited. */
 void queue_quota(struct queue *q, struct span virtual_cluster, const struct amounts *quota);
 
+/* The same for the jobs of a user; forgotten when the user has no jobs. */
+void queue_limit(struct queue *q, struct span user, const struct amounts *limit);
+
 /* A job without tasks.  Texts are copied. */
 struct queue_job *queue_add(struct queue *q, struct span user, struct span virtual_cluster);
 /* A job that holds something, but has no end_ms, must have one by then, or the caller undoes its
@@ -156,8 +162,8 @@ void queue_pick(struct queue *q, struct queue_tasks *started);
  * queue: 4 GPUs wanted, 2 free, 6 held by jobs of bob".  Writes nothing, and returns false, if none
  * of them waits. */
 bool queue_reason(const struct queue *q, const struct queue_job *job, struct str *out);
-/* Returns true if so much can never start.  Appends the amounts that exceed the machine or the
- * quota of the virtual cluster: "16 GPUs and 2 TiB of memory for a task; this machine has 8 and 64
+/* Returns true if so much can never start.  Appends the amounts that exceed the machine, the quota
+ * of the virtual cluster or this limit of the user: "16 GPUs and 2 TiB of memory for a task; this machine has 8 and 64
  * GiB"; `each`: " for a task" or "". */
-bool queue_never(const struct queue *q, struct span virtual_cluster, const struct amounts *need,
-                 const char *each, struct str *out);
+bool queue_never(const struct queue *q, struct span virtual_cluster, const struct amounts *limit,
+                 const struct amounts *need, const char *each, struct str *out);

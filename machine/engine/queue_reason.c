@@ -35,13 +35,15 @@ static void queue_reason_put(struct str *out, enum amount i, int64_t n, int64_t 
 		str_printf(out, "%.15g", (double)n / one);
 }
 
-bool queue_never(const struct queue *q, struct span virtual_cluster, const struct amounts *need,
-                 const char *each, struct str *out)
+bool queue_never(const struct queue *q, struct span virtual_cluster, const struct amounts *limit,
+                 const struct amounts *need, const char *each, struct str *out)
 {
 	const struct queue_group *p = q->machine.next;
 	while (p && !span_is(virtual_cluster, p->name))
 		p = p->next;
-	const struct amounts *room = amounts_fit(need, q->total) && p ? &p->total : &q->total;
+	const struct amounts *room = !amounts_fit(need, q->total)         ? &q->total
+	                             : p && !amounts_fit(need, p->total) ? &p->total
+	                                                                 : limit;
 	STR_AUTO there = STR_INIT(1024);
 	for (enum amount i = 0; i < AMOUNTS; i++) {
 		if (need->of[i] == 0 || need->of[i] <= room->of[i])
@@ -55,6 +57,8 @@ bool queue_never(const struct queue *q, struct span virtual_cluster, const struc
 		return false;
 	if (room == &q->total)
 		str_printf(out, "%s; this machine has %s", each, str_c(&there));
+	else if (room == limit)
+		str_printf(out, "%s; your limit is %s", each, str_c(&there));
 	else
 		str_printf(out, "%s; the quota of virtual cluster %s is %s", each, p->name,
 		           str_c(&there));
@@ -139,6 +143,7 @@ static void reason_put_busy(const struct queue *q, const struct queue_job *job, 
 bool queue_reason(const struct queue *q, const struct queue_job *job, struct str *out)
 {
 	const struct queue_group *quota = job->pool[QUEUE_QUOTA];
+	const struct amounts own = pool_free(job->user);
 	const struct amounts left = pool_free(quota);
 	struct amounts all = job->lack;
 	if (job->gang)
@@ -154,6 +159,16 @@ bool queue_reason(const struct queue *q, const struct queue_job *job, struct str
 		str_puts(out, "can never start: ");
 		reason_put_missing(NULL, out, &all, &quota->total, "in the quota of ");
 		str_printf(out, "virtual cluster %s", quota->name);
+	} else if (job->why == NEVER_LIMIT) {
+		str_puts(out, "can never start: ");
+		reason_put_missing(NULL, out, &all, &job->user->total, "in the limit of ");
+		str_printf(out, "%s", job->user->name);
+	} else if (job->why == LIMIT || !amounts_fit(&job->lack, own)) {
+		str_printf(out, "waits for other jobs of %s to end: ", job->user->name);
+		if (amounts_fit(&job->lack, own))
+			str_puts(out, "enough is left of the user's limit, but kept for a job that is ahead");
+		else
+			reason_put_missing(NULL, out, &job->lack, &own, "left of the user's limit");
 	} else if (job->why == FOREIGN) {
 		str_puts(out, "waits for other programs of this machine: ");
 		reason_put_missing(NULL, out, &job->lack, &q->machine.total, "not held by them");

@@ -163,6 +163,14 @@ int account_source_reload(struct account_source *s, struct err *e)
 	return 0;
 }
 
+void account_source_use(struct account_source *s,
+                        void (*use)(void *arg, const struct facts_file *f), void *arg)
+{
+	struct shared_facts *p = source_hold_facts(s);
+	use(arg, p->file);
+	shared_facts_drop(p);
+}
+
 void account_source_free(struct account_source *s)
 {
 	if (!s)
@@ -284,6 +292,7 @@ static struct account *account_make(struct accounts *all, const char *name, bool
 	a->groups = u.groups;
 	a->n_groups = u.n_groups;
 	a->facts = u.facts;
+	a->limits = u.limits;
 	a->extension = u.facts.extension;
 	struct account_storage *v =
 	    ARENA_NEW(&a->arena, struct account_storage, u.facts.n_storages + 1);

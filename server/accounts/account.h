@@ -66,6 +66,7 @@ struct account {
 	/* Virtual clusters (for an admin: all), storages, and the extension if pods use it.  The
 	 * submission sets submitted_ms. */
 	struct facts facts;
+	struct facts_limits limits;
 	const struct account_storage *storages; /* as many as facts.n_storages */
 	struct arena arena;                     /* all of the above */
 	struct shared_facts *shared_facts;      /* a reference, or NULL */
@@ -79,6 +80,9 @@ struct account {
 struct account_source *account_source_new(const struct options *o, struct err *e);
 int account_source_reload(struct account_source *s, struct err *e);
 void account_source_free(struct account_source *s);
+/* Calls use(arg, file) with the current file, which is borrowed. */
+void account_source_use(struct account_source *s,
+                        void (*use)(void *arg, const struct facts_file *f), void *arg);
 
 /* The accounts of one loop.  Borrows the store; NULL with --users=file. */
 struct accounts *accounts_new(struct account_source *s, struct store *store);

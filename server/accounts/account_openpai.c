@@ -300,6 +300,7 @@ static void end_storages(struct account_search *l)
 			                          .read_only = s.read_only };
 		more[n++] = (struct account_storage){ s.volume, s.type, s.data, s.mount_options };
 	}
+	a->limits = facts_file_limits(l->all->shared_facts->file);
 	a->facts.storages = facts;
 	a->facts.n_storages = n;
 	a->storages = more;

@@ -21,6 +21,7 @@ struct token_issuer {
 	size_t n_keys;
 	int64_t leeway_s;
 	const char *claim;                  /* identifies the user */
+	const char *client;                 /* clientId: people log in there; NULL: they do not */
 	const char *azp;                    /* NULL: azp, if present, must be an audience */
 	const struct node *require, *users; /* maps from text to text; require may be NULL */
 };

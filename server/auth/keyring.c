@@ -285,6 +285,7 @@ static int read_issuer(const struct issuer_entry *entry, struct err *e)
 		.es256 = strcmp(keyring_text_of(entry->node, "algorithm", ""), "ES256") == 0,
 		.leeway_s = leeway ? leeway->integer : LEEWAY_S,
 		.claim = keyring_text_of(entry->node, "claim", "sub"),
+		.client = keyring_text_of(entry->node, "clientId", NULL),
 		.azp = keyring_text_of(entry->node, "azp", NULL),
 		.require = node_get(entry->node, "require"),
 		.users = node_get(entry->node, "users"),
@@ -430,4 +431,16 @@ const char *keyring_service_account_user(const struct keyring *k, struct span su
 	*colon = '/';
 	const struct member *m = node_member(k->review_users, (struct span){ name, rest.n });
 	return m ? m->value.text : NULL;
+}
+
+bool keyring_login(const struct keyring *k, size_t i, const char **issuer, const char **client)
+{
+	for (size_t n = 0; k && n < k->n_issuers; n++) {
+		if (!k->issuers[n].client || i-- > 0)
+			continue;
+		*issuer = k->issuers[n].issuer;
+		*client = k->issuers[n].client;
+		return true;
+	}
+	return false;
 }

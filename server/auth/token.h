@@ -44,6 +44,8 @@ struct keyring_options {
 struct keyring *keyring_new(const struct keyring_options *o, const char **file, struct err *e);
 void keyring_free(struct keyring *k); /* wipes it; NULL is allowed */
 bool keyring_has_secret(const struct keyring *k);
+/* The i-th issuer at which people log in, and its client id; false: there are fewer. */
+bool keyring_login(const struct keyring *k, size_t i, const char **issuer, const char **client);
 bool keyring_weak(const struct keyring *k); /* OpenPAI's default secret */
 /* A warning about owner or mode of a file, static text, or NULL.  *file lives as long as the
  * keyring. */

@@ -232,6 +232,18 @@ const struct command COMMANDS[] = {
 	  "also stored in the user's Secret.\n",
 	  "  TOKEN=$(rest-lit token --user alice --jwt-secret-file jwt-secret)\n"
 	  "  curl -H \"Authorization: Bearer $TOKEN\" localhost:9186/api/v2/tokens/check\n" },
+	{ "login", cmd_login, FOR_LOGIN, 0, 0, "takes no file", NULL, "log in at a server",
+	  "Log in at a server, with the password of an OpenPAI cluster, or in a browser at the\n"
+	  "issuer that the server names.  Later commands use this login at this server, unless\n"
+	  "--token-file is given, and renew it if the issuer allows it.  It is kept in\n"
+	  "~/.config/rest-lit/tokens, which only you can read.  Without a terminal, the password\n"
+	  "is the first line of standard input.\n"
+	  "Exit status: 0, 2 refused, 3 the server or the issuer does not answer.\n",
+	  "  rest-lit login --server https://rest-lit.example.com\n" },
+	{ "logout", cmd_logout, FOR_LOGOUT, 0, 0, "takes no file", NULL, "log out from a server",
+	  "Revoke the token of rest-lit login, if the server can revoke it, and forget it.\n"
+	  "Exit status: 0, 2 there is no login, 3 the server does not answer; it is kept then.\n",
+	  "  rest-lit logout --server https://rest-lit.example.com\n" },
 	{ "schema", cmd_schema, 0, 1, 1, "name one schema",
 	  "NAME", "print a JSON Schema",
 	  "Print the JSON Schema of the jobs of a dialect, of pods in them, of the facts file\n"

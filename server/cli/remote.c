@@ -18,6 +18,7 @@
 #include "server/auth/token.h"
 #include "server/config/setup.h"
 #include "server/config/system.h"
+#include "server/login/login.h"
 
 enum {
 	ATTEMPT_MS = 60000,  /* longer than the deadline of servers */
@@ -79,6 +80,8 @@ void remote_error(const struct remote *r, const struct client_answer *a, struct 
 		(void)err_set(e, status, code, "%s (%d)", visible_line(&arena, message), a->status);
 	else
 		(void)err_set(e, status, NULL, "%s answers %d", url, a->status);
+	if (status == 401 && !r->o->token_file[0] && !r->own)
+		(void)err_set(e, status, code, "%s; rest-lit login --server %s", err_msg(e), url);
 	if (notes.n == 0)
 		return;
 	notes_done(&e->notes);
@@ -306,11 +309,15 @@ int remote_run(struct options *o, const struct own_server *own, remote_runner *r
 	struct remote r = { o, own, own ? &PACE_NEAR : &PACE_FAR, NULL, INT64_MAX, false };
 	if (o->timeout_s)
 		r.end_ms = clock_ms() + o->timeout_s * SECOND;
+	ARENA_SECRET saved = { 0 };
+	struct span login = SPAN("");
+	bool stored = !o->token_file[0] && !socket && !o->anonymous;
 	/* First: process_harden makes /dev/fd (<(command) in a shell) unreadable. */
-	if (!o->token_file[0] || file_read_or_stdin(o->token_file, TOKEN_MAX, &text, &n, &e) == 0) {
+	if (stored ? login_token(o->server, &saved, &login, &e) == 0
+	    : !o->token_file[0] || file_read_or_stdin(o->token_file, TOKEN_MAX, &text, &n, &e) == 0) {
 		struct client_settings s = { .url = socket ? "http://localhost" : o->server,
 			                     .ca_file = o->ca_file,
-			                     .token = span_trim((struct span){ text, n }),
+			                     .token = stored ? login : span_trim((struct span){ text, n }),
 			                     .socket = socket,
 			                     .own = own };
 		if (o->token_file[0] && s.token.n == 0)

@@ -9,6 +9,7 @@
 #include "jobs/cache/events.h"
 #include "machine/engine/engine.h"
 #include "machine/images/images.h"
+#include "server/accounts/account.h"
 #include "server/check/check.h"
 #include "server/config/setup.h"
 #include "server/state/log.h"
@@ -67,6 +68,34 @@ static void machine_read_facts(const struct facts_file *f, struct engine_setting
 			                            arena_dup(a, span_of(storage.path)) };
 	out->quotas = quotas;
 	out->storages = storages;
+}
+
+static struct amounts machine_most(const struct facts_limits *l)
+{
+	return (struct amounts){ .gpus = machine_scaled(l->gpu, 1),
+		                 .cpus = machine_scaled(l->cpu, 1000),
+		                 .memory = machine_scaled(l->memory_mb, MIB_BYTES),
+		                 .ports = INT64_MAX };
+}
+
+static void machine_tell_limits(void *engine, const struct facts_file *f)
+{
+	ARENA_AUTO a = { 0 };
+	struct facts_limits l = facts_file_limits(f);
+	const struct amounts others = machine_most(&l);
+	struct span user;
+	size_t n = 0;
+	while (facts_file_limited(f, n, &user, &l))
+		n++;
+	struct engine_limit *v = ARENA_NEW(&a, struct engine_limit, n + 1);
+	for (size_t i = 0; facts_file_limited(f, i, &user, &l); i++)
+		v[i] = (struct engine_limit){ arena_dup(&a, user), machine_most(&l) };
+	engine_limit_users(engine, v, n, &others);
+}
+
+void machine_limit_users(struct server *s)
+{
+	account_source_use(s->accounts, machine_tell_limits, s->engine);
 }
 
 /* DIR[:PATH][:rw] */
@@ -190,6 +219,8 @@ int machine_start(struct server *s, struct arena *a, struct err *e)
 	s->host_files = !set->own_images;
 	s->host_commands = !set->only_images;
 	s->engine = engine_start(set, e);
+	if (s->engine)
+		machine_limit_users(s);
 	return s->engine ? 0 : -1;
 }
 

@@ -12,6 +12,8 @@
 
 int machine_start(struct server *s, struct arena *a, struct err *e);
 int machine_start_jobs(struct server *s, struct err *e);
+/* Tells the engine the limits of users, from the file of --facts as it was read last. */
+void machine_limit_users(struct server *s);
 /* Reads --mount behind n mounts in a list that has room for MOUNTS_MAX more; adds their number to
  * *n.  -1 and *e: the form, no such directory, too many. */
 enum { MOUNTS_MAX = 64 };

@@ -30,6 +30,7 @@ enum {
 	SUBMITS = FOR_SUBMIT | FOR_RESUBMIT,
 	REMOTE = SUBMITS | FOR_JOBS | FOR_SHOW | FOR_STOP | FOR_LOGS | FOR_WAIT | FOR_EVENTS |
 	         FOR_DELETE | FOR_BACKUP | FOR_FETCH | FOR_TOP | FOR_USAGE | FOR_REPORT | FOR_KEEP | FOR_RELEASE |
+	         FOR_LOGIN | FOR_LOGOUT |
 	         FOR_EXEC | FOR_OPEN
 };
 
@@ -182,8 +183,8 @@ const struct option OPTIONS[] = {
 
 	{ "no-auth", GROUP_AUTH, FOR_SERVE, true, SWITCH(no_auth),
 	  .help = "treat every client as --user; loopback only" },
-	{ "user", GROUP_AUTH, ALL | FOR_TOKEN | FOR_JOBS | FOR_TOP, true, TEXT(user, ""), .form = &USER, .value = "NAME",
-	  .help = "owner of the jobs or the token; default of translate: $USER, of jobs and top: all" },
+	{ "user", GROUP_AUTH, ALL | FOR_TOKEN | FOR_JOBS | FOR_TOP | FOR_LOGIN, true, TEXT(user, ""), .form = &USER, .value = "NAME",
+	  .help = "owner of the jobs or the token, or who logs in; default of translate and login: $USER, of jobs and top: all" },
 	{ "jwt-secret-file", GROUP_AUTH, FOR_SERVE | FOR_TOKEN, true, TEXT(jwt_secret_file, ""), .value = "FILE",
 	  .help = "secret that signs tokens (HS256)" },
 	{ "token-check", GROUP_AUTH, FOR_SERVE, true, CHOICE(token_check, "", TOKEN_CHECKS), .value = "HOW",

@@ -68,7 +68,9 @@ enum {
 	FOR_KEEP = 4194304,
 	FOR_EXEC = 8388608,
 	FOR_OPEN = 16777216,
-	FOR_RELEASE = 33554432
+	FOR_RELEASE = 33554432,
+	FOR_LOGIN = 67108864,
+	FOR_LOGOUT = 134217728
 };
 
 /* These commands take a command after `--`. */
@@ -170,6 +172,7 @@ struct options {
 	/* The arguments after `--`, NULL-terminated, of a command with FOR_COMMANDS; NULL: no `--`.
 	 * Other commands take them as files. */
 	const char *const *command;
+	bool anonymous;          /* no option: the command logs in, and sends no stored token */
 	const char *test_limits; /* value of TEST_LIMITS_VARIABLE; "" if not set */
 	bool help, help_all;
 	struct arena arena;

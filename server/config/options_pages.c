@@ -61,7 +61,8 @@ static void commands_text(struct str *out, unsigned commands)
 		"serve",   "translate", "validate",   "token", "submit", "jobs",   "show",
 		"stop",    "run",       "logs",       "wait",  "events", "delete", "resubmit",
 		"convert", "backup",    "controller", "fetch", "check",  "top",    "usage",
-		"report",  "keep",      "exec",       "open",  "release"
+		"report",  "keep",      "exec",       "open",  "release",
+		"login",   "logout"
 	};
 	const char *between = "";
 	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {

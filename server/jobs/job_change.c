@@ -611,6 +611,7 @@ static bool scale_plan_patch(struct job_change *c)
 		return false;
 	const struct engine_asked asked = {
 		.framework = c->doc,
+		.user = span_of(job->user),
 		.virtual_cluster = span_of(job->cluster),
 		.role = span_of(names_role_object(&c->r->arena, c->role)),
 		.number = c->n,

@@ -172,9 +172,20 @@ void authn_get(struct request *r)
 	const struct server *s = r->loop->server;
 	bool passwords = !s->options->no_auth && strcmp(s->options->users, "openpai") == 0 &&
 	                 keyring_has_secret(keyring_of(r->loop));
-	str_printf(&r->reply.body,
+	const char *issuer;
+	const char *client;
+	struct str *out = &r->reply.body;
+	str_printf(out,
 	           "{\"authn_type\":\"basic\",\"loginURI\":\"/api/v1/authn/basic/login\","
-	           "\"loginURIMethod\":\"post\",\"passwords\":%s}\n",
+	           "\"loginURIMethod\":\"post\",\"passwords\":%s",
 	           passwords ? "true" : "false");
+	json_put_open(out, "issuers", '[');
+	for (size_t i = 0; keyring_login(keyring_of(r->loop), i, &issuer, &client); i++) {
+		json_put_open(out, NULL, '{');
+		json_put_word(out, "issuer", issuer);
+		json_put_word(out, "clientId", client);
+		str_char(out, '}');
+	}
+	str_puts(out, "]}\n");
 	answer_json(r, 200);
 }

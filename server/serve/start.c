@@ -27,6 +27,7 @@
 #include "server/cluster/follow.h"
 #include "server/cluster/gc.h"
 #include "server/cluster/history.h"
+#include "server/cluster/one_machine.h"
 #include "server/cluster/rounds.h"
 #include "server/cluster/scheduler.h"
 #include "server/cluster/upkeep.h"
@@ -598,7 +599,9 @@ static void read_accounts(struct server *s)
 	if (account_source_reload(s->accounts, &e) < 0)
 		start_log_failed_reload("SIGHUP: users and storages stay as they were",
 		                        s->options->facts, &e);
-	else
+	else if (s->engine)
+		machine_limit_users(s);
+	if (!e.http)
 		log_event(LOG_INFO,
 		          s->engine ? "SIGHUP: users were read again; quotas and directories of "
 		                      "storages change at a restart"

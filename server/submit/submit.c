@@ -75,6 +75,14 @@ static enum submit_outcome submit_outcome_of(const struct submit *s)
 	                                                         : SUBMIT_ERROR;
 }
 
+/* The job is in the cache, or has failed. */
+static void submit_unclaim(struct submit *s)
+{
+	if (s->claimed)
+		user_counts_add(cache_users(s->r->loop->server->cache), s->r->user, -1);
+	s->claimed = false;
+}
+
 static void submit_end(void *arg)
 {
 	struct submit *s = arg;
@@ -86,6 +94,7 @@ static void submit_end(void *arg)
 	if (s->translate_us)
 		histogram_add(&c->translation, s->translate_us);
 	notes_done(&s->warnings);
+	submit_unclaim(s);
 }
 
 /* The tags of the query. */
@@ -234,6 +243,7 @@ static void submit_done(void *arg, const struct err *e, bool again)
 			cache_note(server->cache, c);
 	}
 	idempotency_release(s);
+	submit_unclaim(s);
 	if (again)
 		answer_header(r, "Idempotency-Replayed", "true");
 	if (e->http)
@@ -315,6 +325,22 @@ void submit_key_seed(const struct job *job, struct arena *a, struct facts *f)
 	f->key_seed = seed;
 }
 
+/* Counts the job for its user until submit_unclaim.  -1 and *e: 403. */
+static int submit_claim(struct submit *s, struct err *e)
+{
+	struct cache *cache = s->r->loop->server->cache;
+	int64_t most = s->r->principal->limits.jobs;
+	if (s->dry_run || !cache || most < 0)
+		return 0;
+	size_t n = user_counts_claim(cache_users(cache), s->r->user, (size_t)most);
+	s->claimed = n < (size_t)most;
+	return s->claimed ? 0
+	                  : err_set(e, FORBIDDEN,
+	                            "you have %zu jobs that have not ended, and may have %lld at a "
+	                            "time: wait until one has ended, or stop one",
+	                            n, (long long)most);
+}
+
 /* The objects of the job, in the arena; NULL and *e. */
 static struct objects *submit_build(struct submit *s, const char *id, struct err *e)
 {
@@ -329,7 +355,8 @@ static struct objects *submit_build(struct submit *s, const char *id, struct err
 	if (r->loop->has->accounts)
 		facts.pod_names = account_file(r->loop->has->accounts)->pod_names;
 	int again = idempotency_claim(s, e);
-	if (again < 0)
+	/* A job that was made stays made, also if the user may have fewer now. */
+	if (again < 0 || (!again && submit_claim(s, e) < 0))
 		return NULL;
 	submit_key_seed(s->job, &r->arena, &facts);
 	r->secret |= facts.extension || facts.key_seed; /* even if the job is refused */
@@ -355,6 +382,7 @@ static struct objects *submit_build(struct submit *s, const char *id, struct err
 		where[i] = role[i].needs_where.line ? role[i].needs_where : role[i].where;
 	const struct engine_asked asked = {
 		.framework = objects_framework(objects)->body,
+		.user = span_of(s->job->user),
 		.virtual_cluster = s->job->virtual_cluster,
 		.where = where,
 	};

@@ -18,6 +18,7 @@ struct submit {
 	struct request *r;
 	enum dry_run dry_run;
 	bool yaml;                       /* format of a dry run's answer */
+	bool claimed;                    /* it counts for the limit of the user's jobs */
 	bool again;                      /* an earlier request has created the job */
 	int64_t translate_us;            /* used to read the job and to build its objects */
 	const char *key;                 /* Idempotency-Key; NULL without one */

@@ -45,6 +45,8 @@ struct sim {
 	struct queue *queue;
 	unsigned busy;
 	int64_t quota[SIM_CLUSTERS]; /* GPUs; 0: none */
+	int64_t limit[SIM_USERS];    /* the same */
+	bool lowers; /* a limit is changed at times, also below what runs */
 	size_t arrived, promises, undone;
 	const char *fault; /* NULL: none */
 };
@@ -74,10 +76,19 @@ static inline struct span sim_cluster(int i)
 	return i ? SPAN("other") : SPAN("default");
 }
 
+static inline void sim_limit(struct sim *s, int user)
+{
+	char name[] = { (char)('a' + user), '\0' };
+	int64_t gpus = s->limit[user] ? s->limit[user] : INT64_MAX;
+	const struct amounts limit = { .of = { gpus, INT64_MAX, INT64_MAX, INT64_MAX } };
+	queue_limit(s->queue, span_of(name), &limit);
+}
+
 static inline void sim_arrive(struct sim *s, struct sim_job *j)
 {
 	char user[] = { (char)('a' + j->user), '\0' };
 	j->job = queue_add(s->queue, span_of(user), sim_cluster(j->cluster));
+	sim_limit(s, j->user);
 	j->job->priority = j->priority;
 	j->job->submitted_ms = j->arrives_ms;
 	j->job->gang = true;
@@ -113,6 +124,13 @@ static inline void sim_pick(struct sim *s, int64_t now_ms)
 		j->launches_ms = j->launches_ms < now_ms ? now_ms : j->launches_ms;
 		j->starts_ms = now_ms;
 		j->number = s->starts++;
+		int64_t own = 0;
+		for (size_t i = 0; i < s->arrived; i++)
+			own += s->jobs[i].job && s->jobs[i].user == j->user && s->jobs[i].held
+			           ? s->jobs[i].gpus
+			           : 0;
+		if (s->limit[j->user] && own > s->limit[j->user])
+			s->fault = "more GPUs given than the user may have";
 		if (now_ms > j->promise_ms)
 			s->fault = "the first job started later than promised";
 	}
@@ -145,16 +163,19 @@ static inline bool sim_launch(struct sim *s, int64_t now_ms)
 /* Is so much free when what has launched has reached its limits until then? */
 static inline bool sim_fits(const struct sim *s, const struct sim_job *head, int64_t at_ms)
 {
-	int64_t all = 0, cluster = 0;
+	int64_t all = 0, cluster = 0, own = 0;
 	for (size_t i = 0; i < s->arrived; i++) {
 		const struct sim_job *j = &s->jobs[i];
 		if (!j->job || !j->held || (j->limit_ms && j->launches_ms + j->limit_ms <= at_ms))
 			continue;
 		all += j->gpus;
 		cluster += j->cluster == head->cluster ? j->gpus : 0;
+		own += j->user == head->user ? j->gpus : 0;
 	}
 	int64_t quota = s->quota[head->cluster] ? s->quota[head->cluster] : SIM_GPUS;
-	return all + head->gpus <= SIM_GPUS && cluster + head->gpus <= quota;
+	int64_t limit = s->limit[head->user] ? s->limit[head->user] : SIM_GPUS;
+	return all + head->gpus <= SIM_GPUS && cluster + head->gpus <= quota &&
+	       own + head->gpus <= limit;
 }
 
 /* Notes when the first job in the queue can start, as seen now. */
@@ -171,8 +192,9 @@ static inline void sim_promise(struct sim *s)
 	int64_t when = INT64_MAX;
 	for (size_t i = 0; head && i < s->arrived; i++) {
 		const struct sim_job *j = &s->jobs[i];
-		/* One that waits for the quota is ahead of it. */
-		if (j->job && !j->held && j->cluster == head->cluster && !j->job->place)
+		/* One that waits for the quota, or the limit, is ahead of it. */
+		if (j->job && !j->held && !j->job->place &&
+		    (j->cluster == head->cluster || j->user == head->user))
 			return;
 		int64_t end = j->launches_ms + j->limit_ms;
 		if (j->job && j->held && j->limit_ms && end < when && sim_fits(s, head, end))
@@ -238,6 +260,13 @@ static inline void sim_run(struct sim *s)
 				j->job = NULL;
 				s->busy &= ~j->held;
 			}
+		}
+		if (s->lowers && sim_random(s, 20) == 0) {
+			int user = (int)sim_random(s, 4);
+			for (size_t i = 0; i < s->arrived; i++) /* what was promised is void */
+				s->jobs[i].promise_ms = INT64_MAX;
+			s->limit[user] = 3 + (int64_t)sim_random(s, 6);
+			sim_limit(s, user);
 		}
 		while (s->arrived < s->n && s->jobs[s->arrived].arrives_ms <= now)
 			sim_arrive(s, &s->jobs[s->arrived++]);

@@ -258,7 +258,8 @@ void facts_file_user(const struct facts_file *f, struct span user, bool admin, s
 {
 	const struct node *own = facts_find_in(&f->users, user);
 	const struct node *email = node_get(own, "email");
-	*out = (struct facts_user){ .listed = own, .admin = admin, .email = email ? email->text : "" };
+	*out =
+	    (struct facts_user){ .listed = own, .admin = admin, .email = email ? email->text : "" };
 	out->facts.extension = node_get(own, "extension");
 	out->facts.submitted_ms = f->submitted_ms;
 	out->facts.pod_names = f->pod_names;

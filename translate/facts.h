@@ -39,7 +39,7 @@ struct facts_file {
  */
 struct facts_file *facts_file_read(struct span text, struct arena *a, struct err *e);
 
-/* What the unfinished jobs of a user may have together; -1: no limit.  cpu, gpu, memory_mb: those
+/* Limits of the unfinished jobs of a user together; -1: none.  cpu, gpu, memory_mb: those
  * that run at once on one machine; jobs: their number. */
 struct facts_limits {
 	int64_t cpu, gpu, memory_mb, jobs;

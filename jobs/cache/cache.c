@@ -156,10 +156,10 @@ struct cache {
 	pthread_mutex_t writing; /* one writer at a time; protects all below except `view` */
 	struct cache_figures figures;
 	struct user_counts *users; /* has a lock of its own */
-	_Atomic int64_t seen; /* everything up to this version was received */
-	bool listing;         /* between cache_list_begin and cache_list_end */
-	uint64_t generation;  /* of the list */
-	uint64_t gone[GONE];  /* hashes */
+	_Atomic int64_t seen;      /* everything up to this version was received */
+	bool listing;              /* between cache_list_begin and cache_list_end */
+	uint64_t generation;       /* of the list */
+	uint64_t gone[GONE];       /* hashes */
 	size_t gone_next;
 
 	pthread_mutex_t exchange; /* protects the pointer: */

@@ -28,7 +28,8 @@ static bool hold_after_read(struct span list, struct arena *a, struct hold *out)
 		struct span framework;
 		if (!scan_string(scan_get(one, "framework"), a, &framework) ||
 		    !scan_string(scan_get(one, "uid"), a, &h->uid) ||
-		    !scan_string(scan_get(one, "job"), a, &h->job) || !h->uid.n || h->uid.n > UID_MAX)
+		    !scan_string(scan_get(one, "job"), a, &h->job) || !h->uid.n ||
+		    h->uid.n > UID_MAX)
 			return false;
 		h->framework = span_of(arena_dup(a, framework));
 		if (h->framework.n != framework.n || !segment_ok(h->framework.p))
@@ -78,7 +79,7 @@ void hold_put(struct str *out, const struct hold *h)
 	str_char(out, '}');
 }
 
-/* What people read about a job that is waited for; `stops`: it makes the other one stop. */
+/* Judges one job that is waited for. */
 static struct hold_judgement hold_after_judge(const struct hold_after *h,
                                               const struct cache_view *view, bool gone,
                                               struct str *why)

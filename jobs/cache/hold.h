@@ -32,11 +32,12 @@ struct hold {
 	size_t n_after;
 };
 
-/* Reads the annotation; the texts are in the arena, or borrowed from it.  false: it is not valid, so only people may start it. */
+/* Reads the annotation; the texts are in the arena, or borrowed from it.  false: it is not valid,
+ * so only people may start it. */
 bool hold_read(struct span text, struct arena *a, struct hold *out);
 void hold_put(struct str *out, const struct hold *h);
 
-/* What is to be done with a held job, `max` apart. */
+/* The next step with a held job, `max` apart. */
 enum hold_verdict {
 	HOLD_WAITS,  /* for the reason */
 	HOLD_STARTS, /* all has come true */

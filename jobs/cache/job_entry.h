@@ -77,7 +77,7 @@ struct job_entry {
 	const char *execution; /* START, STOP, CREATE */
 	const char *priority;  /* extras.hivedScheduler.jobPriorityClass; "" for none */
 	const char *tags;      /* a JSON list of texts, in order, [] if there are none */
-	const char *hold;      /* what it waits for before its start (hold.h); "": nothing */
+	const char *hold;      /* the jobs and times before its start (hold.h); "": none */
 	const char *webhook;   /* the installation that reports the job's end; "": none, or done */
 	const char *resource_version;
 	int64_t version; /* resource_version as a number; 0 if it is not one */
@@ -92,7 +92,7 @@ struct job_entry {
 	bool legacy; /* created by another program: no jobName, or no MD5 name */
 	bool broken; /* a member has the wrong type; the state is UNKNOWN */
 	bool deleting;
-	bool creating;  /* label rest-lit/creating: not started */
+	bool creating; /* label rest-lit/creating: not started */
 	/* Annotation rest-lit/order: orders the jobs with a `max` in hold; 0: absent. */
 	int64_t order;
 	bool held;      /* made, and not to be started yet */
@@ -168,8 +168,8 @@ struct job_entry_made {
 	int64_t tasks, roles;
 	int64_t gpus, milli_cpus, memory_mb;
 };
-/* Makes the entry of a Framework that this server has just started, or made held: full metadata, but no document,
- * which the watch delivers.  Only the metadata of the object is read. */
+/* Makes the entry of a Framework that this server has just started, or made held: full metadata,
+ * but no document, which the watch delivers.  Only the metadata of the object is read. */
 struct job_entry *job_entry_new_made(struct span object, const struct job_entry_made *made);
 /* The next entry of a Framework whose status alone has changed. */
 struct job_entry_stated {

@@ -14,9 +14,9 @@ struct marks {
 	struct span name, uid, version; /* metadata.resourceVersion */
 	struct span instance, namespace_name;
 	struct span submission, idempotency;
-	struct span execution;                 /* executionType of a whole Framework */
+	struct span execution;                       /* executionType of a whole Framework */
 	struct span creating, hold, deleted, status; /* JSON; p is NULL if absent */
-	int64_t created_s;                     /* since 1970; 0 if missing or malformed */
+	int64_t created_s;                           /* since 1970; 0 if missing or malformed */
 };
 /* All are missing of what is not reply_valid. */
 struct marks marks_of(struct span object, struct arena *a);

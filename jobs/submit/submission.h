@@ -7,7 +7,8 @@
  *	                 Framework's uid; PATCH the Framework to Start
  *	error            DELETE the created objects; report the error
  *
- * A Framework that is to be held is created with Create in both cases, and not started by the PATCH.
+ * A Framework that is to be held is created with Create in both cases, and not started by the
+ *PATCH.
  *
  * A store that is atomic gets one request instead, the POST of the Framework (Start) with all
  * dependents, and nothing of the following can happen there but lost answers and older jobs.
@@ -17,8 +18,8 @@
  *
  * Lost answers are settled by a GET that compares the submission id.  On success everything exists
  * and the job is started, or held; on failure nothing is left, except with 504 OutcomeUnknown.  A
- * Framework that turns out to be complete is never removed, because a repetition of the same request may have
- * been answered with success.
+ * Framework that turns out to be complete is never removed, because a repetition of the same
+ *request may have been answered with success.
  *
  * One case cannot be excluded: the API server executes a POST after the deadline and after two GETs
  * found nothing.  A job with dependents is then never started, and the janitor removes it; a job

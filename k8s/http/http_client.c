@@ -32,7 +32,7 @@ struct client {
 	CURLM *multi;
 	char *url;
 	const char *ca_file, *socket;
-	bool own; /* see client_settings */
+	bool own;                 /* see client_settings */
 	struct str authorization; /* "": none */
 	int64_t arrived; /* bytes at the other end of the last connection that was closed */
 	bool hints;      /* problems come with those for users of a rest-lit server */

@@ -14,8 +14,8 @@ static int admit_exceeds(struct engine *e, const struct engine_asked *job,
 	const char *each = of == TOGETHER ? "" : " for a task";
 	STR_AUTO text = STR_INIT(1024);
 	LOCK_AUTO(&e->lock);
-	if (queue_never(e->queue, job->virtual_cluster, engine_limit_of(e, job->user), need,
-	                each, &text))
+	const struct queue_bounds b = { job->virtual_cluster, engine_limit_of(e, job->user) };
+	if (queue_never(e->queue, &b, need, each, &text))
 		return err_set(err, INVALID_PROTOCOL, "%s for %s", of, str_c(&text));
 	if (need->ports <= ENGINE_PORTS_HELD / 2)
 		return 0;

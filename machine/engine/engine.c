@@ -132,8 +132,8 @@ void engine_limit_users(struct engine *e, const struct engine_limit *v, size_t n
 	struct engine_limits new = { .n = n, .others = *others, .changed = true };
 	new.v = ARENA_NEW(&new.arena, struct engine_limit, n + 1);
 	for (size_t i = 0; i < n; i++)
-		new.v[i] = (struct engine_limit){ arena_dup(&new.arena, span_of(v[i].user)),
-			                          v[i].most };
+		new.v[i] =
+		    (struct engine_limit){ arena_dup(&new.arena, span_of(v[i].user)), v[i].most };
 	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	struct engine_limits old = e->limits;
 	e->limits = new;

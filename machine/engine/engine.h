@@ -118,8 +118,8 @@ struct engine_asked {
 	int64_t number;
 };
 /* Checks if the job can ever run here.  -1 and *err (400): a pod is none for one machine, or a
- * task, or all tasks that start together, want more than the machine, the quota or the limit of the user
- * has. */
+ * task, or all tasks that start together, want more than the machine, the quota or the limit of the
+ * user has. */
 int engine_admit(struct engine *e, const struct engine_asked *job, struct err *err);
 
 /* Returns the reason why a job does not run (yet), as a sentence: its place in the queue, a pull, a

@@ -17,7 +17,10 @@
 #define START_S     1.0
 #define HELD_S      2.0
 #define LEAD_S      60.0 /* of the machine: the lead, or lag, of a user that begins to wait */
-#define QUEUE_ENDLESS { .of = { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX } }
+#define QUEUE_ENDLESS                                                                              \
+	{                                                                                          \
+		.of = { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX }                               \
+	}
 #define FORGOTTEN_S 0.01 /* a user without jobs that used less is forgotten */
 
 enum {

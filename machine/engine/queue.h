@@ -10,9 +10,9 @@
  * that have time limits will make enough room, others pass it if they have ended by then or leave
  * what it needs then ("EASY backfill": Lifka, The ANL/IBM SP scheduling system, 1995); it stays the
  * first, so that it starts at that time at the latest.  Else others start only with what it leaves
- * of the whole machine.  The same holds within the quota of a virtual cluster, and within the limit of
- * a user; a job that waits for its quota reserves nothing of the machine, and one that waits for the
- * limit of its user nothing of both.
+ * of the whole machine.  The same holds within the quota of a virtual cluster, and within the limit
+ * of a user; a job that waits for its quota reserves nothing of the machine, and one that waits for
+ * the limit of its user nothing of both.
  *
  * Thread: own
  */
@@ -28,7 +28,7 @@ enum queue_why {
 	NEVER_MACHINE,
 	NEVER_QUOTA,
 	NEVER_LIMIT,
-	LIMIT, /* of the user: the same */
+	LIMIT,   /* of the user: the same */
 	QUOTA,   /* too much of it is in use, or kept for a job that is ahead */
 	FOREIGN, /* other programs hold too much of the machine */
 	BUSY     /* the queue's tasks do, or it is kept for a job that is ahead */
@@ -62,7 +62,7 @@ struct queue_job {
 	size_t place; /* of its waiting tasks, in the queue; from 1; 0: not for the machine */
 	struct queue_tasks tasks; /* in the order of their making */
 	/* The queue's: */
-	TAILQ_ENTRY(queue_job) wait, hold; /* of those of the user; of q->holders */
+	TAILQ_ENTRY(queue_job) wait, hold;            /* of those of the user; of q->holders */
 	struct queue_group *user, *pool[QUEUE_POOLS]; /* pool[QUEUE_USER] is the user */
 	int64_t by_ms; /* it passed a head that can start then, so it must have ended; or NEVER */
 	enum queue_why why;
@@ -78,7 +78,7 @@ struct queue_group {
 	char *name;
 	struct amounts_sum sum;
 	/* A pool, the machine, the quota of a virtual cluster or the limit of a user: */
-	struct amounts total; /* all INT64_MAX: no pool */
+	struct amounts total;   /* all INT64_MAX: no pool */
 	int64_t gpu_ms;         /* GPUs times the time for which its tasks held them */
 	struct queue_job *head; /* the first that waits for it, as of the last pick */
 	struct amounts need;    /* of the head */
@@ -163,7 +163,11 @@ void queue_pick(struct queue *q, struct queue_tasks *started);
  * of them waits. */
 bool queue_reason(const struct queue *q, const struct queue_job *job, struct str *out);
 /* Returns true if so much can never start.  Appends the amounts that exceed the machine, the quota
- * of the virtual cluster or this limit of the user: "16 GPUs and 2 TiB of memory for a task; this machine has 8 and 64
- * GiB"; `each`: " for a task" or "". */
-bool queue_never(const struct queue *q, struct span virtual_cluster, const struct amounts *limit,
-                 const struct amounts *need, const char *each, struct str *out);
+ * of the virtual cluster or this limit of the user: "16 GPUs and 2 TiB of memory for a task; this
+ * machine has 8 and 64 GiB"; `each`: " for a task" or "". */
+struct queue_bounds {
+	struct span virtual_cluster;
+	const struct amounts *limit; /* of the user */
+};
+bool queue_never(const struct queue *q, const struct queue_bounds *b, const struct amounts *need,
+                 const char *each, struct str *out);

@@ -35,15 +35,15 @@ static void queue_reason_put(struct str *out, enum amount i, int64_t n, int64_t 
 		str_printf(out, "%.15g", (double)n / one);
 }
 
-bool queue_never(const struct queue *q, struct span virtual_cluster, const struct amounts *limit,
-                 const struct amounts *need, const char *each, struct str *out)
+bool queue_never(const struct queue *q, const struct queue_bounds *b, const struct amounts *need,
+                 const char *each, struct str *out)
 {
 	const struct queue_group *p = q->machine.next;
-	while (p && !span_is(virtual_cluster, p->name))
+	while (p && !span_is(b->virtual_cluster, p->name))
 		p = p->next;
-	const struct amounts *room = !amounts_fit(need, q->total)         ? &q->total
+	const struct amounts *room = !amounts_fit(need, q->total)        ? &q->total
 	                             : p && !amounts_fit(need, p->total) ? &p->total
-	                                                                 : limit;
+	                                                                 : b->limit;
 	STR_AUTO there = STR_INIT(1024);
 	for (enum amount i = 0; i < AMOUNTS; i++) {
 		if (need->of[i] == 0 || need->of[i] <= room->of[i])
@@ -57,7 +57,7 @@ bool queue_never(const struct queue *q, struct span virtual_cluster, const struc
 		return false;
 	if (room == &q->total)
 		str_printf(out, "%s; this machine has %s", each, str_c(&there));
-	else if (room == limit)
+	else if (room == b->limit)
 		str_printf(out, "%s; your limit is %s", each, str_c(&there));
 	else
 		str_printf(out, "%s; the quota of virtual cluster %s is %s", each, p->name,
@@ -166,7 +166,9 @@ bool queue_reason(const struct queue *q, const struct queue_job *job, struct str
 	} else if (job->why == LIMIT || !amounts_fit(&job->lack, own)) {
 		str_printf(out, "waits for other jobs of %s to end: ", job->user->name);
 		if (amounts_fit(&job->lack, own))
-			str_puts(out, "enough is left of the user's limit, but kept for a job that is ahead");
+			str_puts(
+			    out,
+			    "enough is left of the user's limit, but kept for a job that is ahead");
 		else
 			reason_put_missing(NULL, out, &job->lack, &own, "left of the user's limit");
 	} else if (job->why == FOREIGN) {

@@ -48,6 +48,7 @@ struct account *account_new(const char *name)
 {
 	struct account *a = xcalloc(1, sizeof(*a));
 	a->refs = 1;
+	a->limits = (struct facts_limits){ -1, -1, -1, -1 };
 	a->email = "";
 	assert(strlen(name) < sizeof(a->name)); /* a user's name fits */
 	(void)snprintf(a->name, sizeof(a->name), "%s", name);
@@ -75,6 +76,19 @@ static void account_drop_value(void *value)
 
 /* ---- the source ---- */
 
+/* Somebody has a limit that only the engine of one machine applies. */
+static bool facts_limit_machine(const struct facts_file *f)
+{
+	struct facts_limits l = facts_file_limits(f);
+	struct span user;
+	bool some = false;
+	size_t i = 0;
+	do
+		some = l.cpu >= 0 || l.gpu >= 0 || l.memory_mb >= 0;
+	while (!some && facts_file_limited(f, i++, &user, &l));
+	return some;
+}
+
 /* Reads the file of --facts, or the defaults without one; returns a reference.  NULL and *e: 500,
  * with a place for a mistake in the file. */
 static struct shared_facts *shared_facts_read(const struct account_source *s, struct err *e)
@@ -101,6 +115,12 @@ static struct shared_facts *shared_facts_read(const struct account_source *s, st
 	const char *warning = path[0] ? file_warning(&st, p->file->is_secret) : NULL;
 	if (warning)
 		log_event(LOG_WARN, "the file of --facts has unsafe owner or mode", "why", warning);
+	if (!s->options->local[0] && facts_limit_machine(p->file))
+		log_event(
+		    LOG_WARN,
+		    "limits of gpu, cpu and memoryMB in the file of --facts limit nothing on a "
+		    "cluster; jobs does",
+		    "file", path);
 	return p;
 }
 

@@ -1,13 +1,14 @@
 /* The users of the socket of accounts: the names of the accounts that its clients' processes
  * have. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pwd.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/posix/clock.h"
+#include "base/posix/fd.h"
 #include "server/auth/auth_internal.h"
 #include "translate/job/names.h"
 
@@ -23,13 +24,14 @@ struct peers *peers_new(void)
 {
 	struct peers *p = xcalloc(1, sizeof(*p));
 	const struct ttl_cache_limits limits = { NAMES_MAX, (size_t)NAMES_MAX * ACCOUNT_NAME };
-	FILE *f = fopen("/proc/sys/kernel/overflowuid", "re");
-	unsigned uid = 0;
-	if (!f || fscanf(f, "%u", &uid) != 1) /* NOLINT(cert-err34-c): the kernel's */
-		uid = OVERFLOW_UID;
-	if (f)
-		(void)fclose(f); /* it was only read */
-	p->overflow = uid;
+	char text[16] = "";
+	int64_t uid = OVERFLOW_UID;
+	FD_AUTO fd = open("/proc/sys/kernel/overflowuid", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text));
+	if (n > 0)
+		(void)parse_i64(span_trim((struct span){ text, (size_t)n }), 0, UINT32_MAX,
+		                &uid); /* else the default */
+	p->overflow = (uid_t)uid;
 	p->names = ttl_cache_new(limits, free);
 	return p;
 }
@@ -77,14 +79,13 @@ const char *peer_user(struct peers *p, uint32_t account, struct err *e)
 {
 	const uid_t uid = account - 1;
 	const struct span key = { (const char *)&uid, sizeof(uid) };
-	const char *why = account == 0 ? "the kernel does not tell whose process this is"
-	                  : uid == geteuid()
-	                      ? "the account of the server may not use its socket, because the "
-	                        "tasks of jobs have it, too; send a token to the port"
-	                  : uid == p->overflow
-	                      ? "the account of this process does not exist outside of its user "
-	                        "namespace"
-	                      : NULL;
+	const char *why =
+	    account == 0         ? "the kernel does not tell whose process this is"
+	    : uid == geteuid()   ? "the account of the server may not use its socket, because the "
+				   "tasks of jobs have it, too; send a token to the port"
+	    : uid == p->overflow ? "the account of this process does not exist outside of its user "
+				   "namespace"
+				 : NULL;
 	if (why) {
 		(void)err_set(e, FORBIDDEN, "%s", why);
 		return NULL;

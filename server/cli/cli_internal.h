@@ -190,6 +190,8 @@ struct remote {
 typedef int remote_runner(struct remote *r, const void *arg, struct err *e);
 int remote_run(struct options *o, const struct own_server *own, remote_runner *run,
                const void *arg);
+/* The same, with no token: for rest-lit login. */
+int remote_run_login(struct options *o, remote_runner *run);
 
 /* The target of the body of an answer: a file, or a function, which returns -1 and *e to end it. */
 struct remote_file {

@@ -38,7 +38,8 @@ int cmd_stop(const struct command *c, struct options *o)
 	    c, o, &(struct job_command){ stop_job, NULL, "WAITING,RUNNING", false });
 }
 
-/* ---- release: a job that is held -------------------------------------------------------------- */
+/* ---- release: a job that is held --------------------------------------------------------------
+ */
 
 static int release_job(struct remote *r, const char *job, struct span detail, struct err *e)
 {
@@ -61,7 +62,8 @@ static int release_job(struct remote *r, const char *job, struct span detail, st
 
 int cmd_release(const struct command *c, struct options *o)
 {
-	return remote_jobs_command(c, o, &(struct job_command){ release_job, "", "WAITING", false });
+	return remote_jobs_command(c, o,
+	                           &(struct job_command){ release_job, "", "WAITING", false });
 }
 
 /* ---- keep: a job whose GPUs are idle --------------------------------------------------------- */

@@ -122,7 +122,8 @@ static int submit_post(struct remote *r, const struct submit_call *c, struct rem
 	if (remote_ask(r, &call, r->o->dry_run ? 200 : 202, reply, e) < 0)
 		return -1;
 	struct span answer = str_view(&reply->body);
-	struct span begins = scan_valid(answer, BODY_DEPTH) ? scan_get(answer, "begins") : (struct span){ NULL, 0 };
+	struct span begins =
+	    scan_valid(answer, BODY_DEPTH) ? scan_get(answer, "begins") : (struct span){ NULL, 0 };
 	if (begins.p && !c->quiet)
 		(void)fprintf(stderr, "rest-lit: it begins at %s\n",
 		              visible_line(&arena, scan_text(begins, &arena)));
@@ -466,7 +467,8 @@ int cmd_submit(const struct command *c, struct options *o)
 	if (o->output[0] && !o->dry_run)
 		return command_usage(c, "--output needs --dry-run");
 	if (o->max_running && !o->sweep.n && !o->tag.n)
-		return command_usage(c, "--max-running needs --sweep or --tag: the jobs that it counts");
+		return command_usage(
+		    c, "--max-running needs --sweep or --tag: the jobs that it counts");
 	if (o->sweep.n && o->logs)
 		return command_usage(c, "--logs cannot be combined with --sweep; use --wait");
 	if (o->no_storage && o->storage.n)

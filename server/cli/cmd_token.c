@@ -15,7 +15,7 @@
 #include "server/auth/token.h"
 #include "server/cli/cli_internal.h"
 #include "server/config/setup.h"
-#include "server/login/login.h"
+#include "server/login/logins.h"
 
 enum { LINE_MAX = 1024, ANSWER_MAX = 1 << 20, INTERRUPT = 3 /* Ctrl-C */ };
 
@@ -55,7 +55,7 @@ int cmd_token(const struct command *c, struct options *o)
  * standard input.  -1 and *e: there is none. */
 static int login_line(const char *question, bool secret, struct str *out, struct err *e)
 {
-	struct termios was;
+	struct termios was = { 0 };
 	FD_AUTO tty = open("/dev/tty", O_RDWR | O_CLOEXEC);
 	int fd = isatty(STDIN_FILENO) && tty >= 0 ? tty : STDIN_FILENO;
 	bool terminal = fd == tty && tcgetattr(fd, &was) == 0;
@@ -99,7 +99,8 @@ static int login_password(struct remote *r, struct arena *a, struct login_entry 
 	if (remote_ask(r, &call, 200, &reply, e) < 0)
 		return -1;
 	out->token = arena_span(a, scan_text(scan_get(str_view(&reply.body), "token"), a));
-	return out->token.n ? 0 : err_set(e, UNKNOWN_ERROR, "%s answers without a token", r->o->server);
+	return out->token.n ? 0
+	                    : err_set(e, UNKNOWN_ERROR, "%s answers without a token", r->o->server);
 }
 
 static void login_show(const char *url, const char *code)
@@ -139,11 +140,11 @@ static int login_flow(struct remote *r, const void *arg, struct err *e)
 		.pause = login_pause,
 	};
 	int got = span_is(scan_get(ways, "passwords"), "true") ? login_password(r, &a, &entry, e)
-	          : some ? device_run(&d, &a, &entry, e)
-	                 : err_set(e, 400, NULL,
-	                           "%s has neither passwords nor an issuer for logins: its "
-	                           "administrator gives tokens (rest-lit token), for --token-file",
-	                           r->o->server);
+	          : some                                       ? device_run(&d, &a, &entry, e)
+	                                                       : err_set(e, 400, NULL,
+	                                                                 "%s has neither passwords nor an issuer for logins: its "
+	                                                                                                       "administrator gives tokens (rest-lit token), for --token-file",
+	                                                                 r->o->server);
 	return got < 0 || login_store(r->o->server, &entry, e) < 0 ? -1 : EXIT_OK;
 }
 
@@ -167,9 +168,7 @@ int cmd_login(const struct command *c, struct options *o)
 {
 	if (o->token_file[0])
 		return command_usage(c, "--token-file excludes a login: it is a token already");
-	o->anonymous = true;
-	int code = remote_run(o, NULL, login_flow, NULL);
-	o->anonymous = false;
+	int code = remote_run_login(o, login_flow);
 	return code == EXIT_OK ? remote_run(o, NULL, login_check, NULL) : code;
 }
 

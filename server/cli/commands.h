@@ -46,9 +46,8 @@ void command_put_about(struct str *out, const struct command *c);
 
 command_runner cmd_serve, cmd_controller, cmd_check, cmd_translate, cmd_validate, cmd_convert,
     cmd_run, cmd_submit, cmd_jobs, cmd_show, cmd_stop, cmd_logs, cmd_wait, cmd_events, cmd_delete,
-    cmd_resubmit, cmd_fetch, cmd_keep, cmd_release, cmd_login,
-    cmd_logout, cmd_backup, cmd_token, cmd_schema, cmd_version, cmd_top,
-    cmd_usage, cmd_report, cmd_exec, cmd_open;
+    cmd_resubmit, cmd_fetch, cmd_keep, cmd_release, cmd_login, cmd_logout, cmd_backup, cmd_token,
+    cmd_schema, cmd_version, cmd_top, cmd_usage, cmd_report, cmd_exec, cmd_open;
 /* Not in the help: prints a generated page, for tests/tools/pages; prints the words that a shell
  * offers, for packaging/completion.*. */
 command_runner cmd_page, cmd_complete;

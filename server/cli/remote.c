@@ -18,7 +18,7 @@
 #include "server/auth/token.h"
 #include "server/config/setup.h"
 #include "server/config/system.h"
-#include "server/login/login.h"
+#include "server/login/logins.h"
 
 enum {
 	ATTEMPT_MS = 60000,  /* longer than the deadline of servers */
@@ -300,7 +300,9 @@ static const char *remote_find(struct options *o)
 	return NULL;
 }
 
-int remote_run(struct options *o, const struct own_server *own, remote_runner *run, const void *arg)
+/* logs_in: without the token of an earlier login. */
+static int remote_begin(struct options *o, const struct own_server *own, bool logs_in,
+                        remote_runner *run, const void *arg)
 {
 	ERR_AUTO e = { 0 };
 	FREE_AUTO char *text = NULL;
@@ -311,13 +313,15 @@ int remote_run(struct options *o, const struct own_server *own, remote_runner *r
 		r.end_ms = clock_ms() + o->timeout_s * SECOND;
 	ARENA_SECRET saved = { 0 };
 	struct span login = SPAN("");
-	bool stored = !o->token_file[0] && !socket && !o->anonymous;
+	bool stored = !o->token_file[0] && !socket && !logs_in;
 	/* First: process_harden makes /dev/fd (<(command) in a shell) unreadable. */
 	if (stored ? login_token(o->server, &saved, &login, &e) == 0
-	    : !o->token_file[0] || file_read_or_stdin(o->token_file, TOKEN_MAX, &text, &n, &e) == 0) {
+	           : !o->token_file[0] ||
+	                 file_read_or_stdin(o->token_file, TOKEN_MAX, &text, &n, &e) == 0) {
 		struct client_settings s = { .url = socket ? "http://localhost" : o->server,
 			                     .ca_file = o->ca_file,
-			                     .token = stored ? login : span_trim((struct span){ text, n }),
+			                     .token = stored ? login
+			                                     : span_trim((struct span){ text, n }),
 			                     .socket = socket,
 			                     .own = own };
 		if (o->token_file[0] && s.token.n == 0)
@@ -334,4 +338,14 @@ int remote_run(struct options *o, const struct own_server *own, remote_runner *r
 	int code = r.client ? run(&r, arg, &e) : print_error_notes(&e, NULL, EXIT_USAGE);
 	client_free(r.client);
 	return code < 0 ? print_error_notes(&e, NULL, remote_exit(&e)) : code;
+}
+
+int remote_run(struct options *o, const struct own_server *own, remote_runner *run, const void *arg)
+{
+	return remote_begin(o, own, false, run, arg);
+}
+
+int remote_run_login(struct options *o, remote_runner *run)
+{
+	return remote_begin(o, NULL, true, run, NULL);
 }

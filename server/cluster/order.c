@@ -33,8 +33,9 @@ enum order_request { ORDER_START, ORDER_STOP, ORDER_ASK };
 struct order_job {
 	LIST_ENTRY(order_job) row;
 	struct order *order;
-	const struct job_entry *job;
-	struct hold hold; /* in the arena */
+	const struct job_entry *job; /* the latest */
+	const char *name;            /* of all of them; in the arena, as hold */
+	struct hold hold;
 	bool valid;
 	uint64_t deleted; /* a bit for each of hold.after that is */
 	bool busy;        /* a request is under way */
@@ -85,6 +86,7 @@ static void order_forget_all(struct order *o)
 {
 	for (struct order_row *row = o->rows; row < o->rows + ROWS; row++)
 		while (LIST_FIRST(row))
+			/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it leaves the row */
 			order_forget(LIST_FIRST(row));
 }
 
@@ -98,6 +100,7 @@ static void order_follow(struct order *o, const struct job_entry *job)
 	struct order_job *f = xcalloc(1, sizeof(*f));
 	f->order = o;
 	f->job = job_entry_hold(job);
+	f->name = arena_dup(&f->arena, span_of(job->name));
 	/* Later entries of the job replace this one, and the texts may be parts of its text. */
 	f->valid = hold_read(arena_span(&f->arena, span_of(job->hold)), &f->arena, &f->hold);
 	LIST_INSERT_HEAD(order_row_of(o, job->name), f, row);
@@ -147,9 +150,9 @@ static void order_take_changes(struct order *o)
 
 static void order_log(const struct order_job *f, struct span why)
 {
-	struct line line = log_begin(LOG_INFO, f->request == ORDER_START
-	                                           ? "a held job was started"
-	                                           : "a held job was stopped");
+	struct line line =
+	    log_begin(LOG_INFO, f->request == ORDER_START ? "a held job was started"
+	                                                  : "a held job was stopped");
 	log_text(&line, "user", span_of(f->job->user));
 	log_text(&line, "job", span_of(f->job->job));
 	log_text(&line, "framework", span_of(f->job->name));
@@ -228,10 +231,11 @@ static void order_patch(struct order_job *f, enum order_request request, const c
 	} else {
 		job_start_patch(&f->patch, f->job);
 	}
-	order_send(f, request, (struct store_request){ .verb = STORE_PATCH,
-	                                               .name = f->job->name,
-	                                               .whole = true,
-	                                               .body = { str_view(&f->patch) } });
+	order_send(f, request,
+	           (struct store_request){ .verb = STORE_PATCH,
+	                                   .name = f->name,
+	                                   .whole = true,
+	                                   .body = { str_view(&f->patch) } });
 }
 
 /* ---- decisions ---- */
@@ -274,6 +278,7 @@ static int order_compare(const void *a, const void *b)
 	return by_tag ?: strcmp(x->job->uid, y->job->uid);
 }
 
+/* Jobs that count for the `max` of each other. */
 static bool order_same_group(const struct order_job *x, const struct order_job *y)
 {
 	return strcmp(x->job->user, y->job->user) == 0 && span_eq(x->hold.tag, y->hold.tag);

@@ -1,25 +1,24 @@
 #pragma once
 /*
- * Starts held jobs (jobs/cache/hold.h) when what they wait for has come true, and stops those for
- * which it never will: in the thread of rounds.c, at each change of a job.  Any number of servers
- * does this at once: a PATCH has uid and resourceVersion, so a stop, a release or another server
- * wins or loses as a whole, and what a server that was killed has not started, another one or the
- * next one does.
+ * Starts held jobs (jobs/cache/hold.h) when their conditions have come true, and stops those whose
+ * conditions never will: in the thread of rounds.c, after each change of a job.  Any number of
+ * servers may do this at once: a PATCH has uid and resourceVersion, so a stop, a release or another
+ * server wins or loses as a whole, and a start that a killed server has missed is made by another
+ * one or by the next one.
  *
  * Of the jobs with `max` of one user and tag, a server starts the first only, in the order of the
  * annotation rest-lit/order, and only while fewer than `max` are started and have not ended.  So
- * two servers whose views differ try the same object:
+ * two servers with different views try the same object:
  *
- *   - Who sees a job complete, by the watch, sees all those that are before it: an order lies
- *     between the resourceVersions of the creation and the completion.  (A view can have objects of
- *     this server too early; cache_heard_version tells.)
+ *   - An order lies between the resourceVersions of the creation and of the completion.  So a view
+ *     that has heard of the completion of a job has all jobs before it.  (It can have objects of
+ *     its own server earlier; cache_heard_version tells.)
  *   - A job whose completion is under way may get any order, so it is waited for.
- *   - A job that is not held is never held again, so the first one in a view is not before the
- *     first one in a newer view; if it is not the same, its resourceVersion has changed.
- *   - All started ones that are before it are in the view, until they have ended or are gone.
+ *   - A job that is not held is never held again, so the first job of a view is not behind the
+ *     first job of a newer view; if they differ, its resourceVersion has changed.
+ *   - All started jobs before it are in the view, until they have ended or are gone.
  *
- * tests/unit/jobs/test_order_model.c tries all interleavings of this.  On one machine the view is
- * exact.
+ * A model in the unit tests tries all interleavings.  On one machine the view is exact.
  *
  * Thread: main
  */

@@ -49,7 +49,7 @@ struct stopping_job {
 struct rounds {
 	struct server *server;
 	struct store *store;
-	struct webhook *webhook;       /* NULL: none */
+	struct webhook *webhook; /* NULL: none */
 	struct order *order;
 	int epoll_fd;                  /* of both */
 	const struct cache_view *seen; /* by the last round; NULL before the first one */

@@ -20,6 +20,7 @@
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
 #include "base/posix/fd.h"
+#include "base/posix/lock.h"
 #include "base/posix/rmtree.h"
 #include "jobs/cache/cache.h"
 #include "server/cluster/gc.h"
@@ -69,10 +70,10 @@ static struct code_store code_edit_store(struct edit *t)
 /* Lives in the arena of the request. */
 struct code_upload {
 	struct server *server;
-	atomic_ullong *place; /* of code_uploads; NULL: none */
-	char *directory;      /* in code_directory, with the file `part`; NULL: a cluster */
-	int fd;               /* of the file; -1 */
-	int fault;            /* errno */
+	unsigned long long *place; /* of code_uploads; NULL: none */
+	char *directory;           /* in code_directory, with the file `part`; NULL: a cluster */
+	int fd;                    /* of the file; -1 */
+	int fault;                 /* errno */
 	int64_t coming;
 	struct code_archive want;
 	struct code_full full;
@@ -86,10 +87,12 @@ static void code_sink(struct request *r, struct span part)
 		u->fault = errno;
 }
 
+/* Gives its place back, if it has one. */
 static void code_upload_leave(struct code_upload *u)
 {
+	LOCK_AUTO(&u->server->code_lock);
 	if (u->place)
-		atomic_store(u->place, 0);
+		*u->place = 0;
 	u->place = NULL;
 }
 
@@ -111,20 +114,22 @@ static int code_upload_admit(struct request *r, struct code_upload *u, struct er
 	static const struct hash_key NO_SECRET;
 	unsigned long long user = hash_bytes(&NO_SECRET, span_of(r->user)) | 1;
 	int own = 0;
-	for (size_t i = 0; i < CODE_UPLOADS; i++) {
-		unsigned long long none = 0;
-		if (!u->place && atomic_compare_exchange_strong(&s->code_uploads[i], &none, user))
-			u->place = &s->code_uploads[i];
-		own += atomic_load(&s->code_uploads[i]) == user;
-	}
 	request_on_end(r, code_upload_end, u);
-	if (own + !u->place > UPLOADS_OF_USER) {
-		code_upload_leave(u); /* not when the rest of the body has come */
+	LOCK_AUTO(&s->code_lock);
+	for (size_t i = 0; i < CODE_UPLOADS; i++) {
+		own += s->code_uploads[i] == user;
+		if (!s->code_uploads[i] && !u->place)
+			u->place = &s->code_uploads[i];
+	}
+	if (own >= UPLOADS_OF_USER) {
+		u->place = NULL;
 		answer_header(r, "Retry-After", "2");
 		return err_set(e, 429, "TooManyRequestsError",
 		               "%d uploads of code of this user are under way; try again",
 		               UPLOADS_OF_USER);
 	}
+	if (u->place)
+		*u->place = user;
 	return u->place ? 0
 	                : err_set(e, UNAVAILABLE, "%d uploads of code are under way; try again",
 	                          CODE_UPLOADS);

@@ -29,9 +29,8 @@ enum {
 	SERVES = FOR_SERVE | FOR_CONTROLLER,
 	SUBMITS = FOR_SUBMIT | FOR_RESUBMIT,
 	REMOTE = SUBMITS | FOR_JOBS | FOR_SHOW | FOR_STOP | FOR_LOGS | FOR_WAIT | FOR_EVENTS |
-	         FOR_DELETE | FOR_BACKUP | FOR_FETCH | FOR_TOP | FOR_USAGE | FOR_REPORT | FOR_KEEP | FOR_RELEASE |
-	         FOR_LOGIN | FOR_LOGOUT |
-	         FOR_EXEC | FOR_OPEN
+	         FOR_DELETE | FOR_BACKUP | FOR_FETCH | FOR_TOP | FOR_USAGE | FOR_REPORT | FOR_KEEP |
+	         FOR_RELEASE | FOR_LOGIN | FOR_LOGOUT | FOR_EXEC | FOR_OPEN
 };
 
 static const char *const RUNTIMES[] = { "image", "configmap", NULL };
@@ -126,7 +125,7 @@ const struct option OPTIONS[] = {
 	  .help = "YAML file with options" },
 	{ "listen", GROUP_SERVER, SERVES, true, TEXT(listen, "127.0.0.1:9186"), .value = "ADDRESS:PORT",
 	  .help = "listen address; port 0: any" },
-	{ "socket", GROUP_SERVER, FOR_SERVE, true, TEXT(socket, ""), .value = "PATH",
+	{ "socket", GROUP_SERVER, FOR_SERVE, false, TEXT(socket, ""), .value = "PATH",
 	  .help = "Unix socket whose users are the accounts of this machine, without tokens; needs --local; default: none" },
 	{ "metrics-listen", GROUP_SERVER, FOR_SERVE, false, TEXT(metrics_listen, ""), .value = "ADDRESS:PORT",
 	  .help = "separate port for GET /metrics, without authentication, see METRICS.md; TLS as with --listen; default: none" },
@@ -184,7 +183,7 @@ const struct option OPTIONS[] = {
 	{ "no-auth", GROUP_AUTH, FOR_SERVE, true, SWITCH(no_auth),
 	  .help = "treat every client as --user; loopback only" },
 	{ "user", GROUP_AUTH, ALL | FOR_TOKEN | FOR_JOBS | FOR_TOP | FOR_LOGIN, true, TEXT(user, ""), .form = &USER, .value = "NAME",
-	  .help = "owner of the jobs or the token, or who logs in; default of translate and login: $USER, of jobs and top: all" },
+	  .help = "owner of the jobs or the token; default of translate, login: $USER, of jobs, top: all" },
 	{ "jwt-secret-file", GROUP_AUTH, FOR_SERVE | FOR_TOKEN, true, TEXT(jwt_secret_file, ""), .value = "FILE",
 	  .help = "secret that signs tokens (HS256)" },
 	{ "token-check", GROUP_AUTH, FOR_SERVE, true, CHOICE(token_check, "", TOKEN_CHECKS), .value = "HOW",

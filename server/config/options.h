@@ -172,7 +172,6 @@ struct options {
 	/* The arguments after `--`, NULL-terminated, of a command with FOR_COMMANDS; NULL: no `--`.
 	 * Other commands take them as files. */
 	const char *const *command;
-	bool anonymous;          /* no option: the command logs in, and sends no stored token */
 	const char *test_limits; /* value of TEST_LIMITS_VARIABLE; "" if not set */
 	bool help, help_all;
 	struct arena arena;

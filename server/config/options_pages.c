@@ -58,11 +58,10 @@ void options_help(struct str *out, unsigned command, bool all)
 static void commands_text(struct str *out, unsigned commands)
 {
 	static const char *const NAMES[] = {
-		"serve",   "translate", "validate",   "token", "submit", "jobs",   "show",
-		"stop",    "run",       "logs",       "wait",  "events", "delete", "resubmit",
-		"convert", "backup",    "controller", "fetch", "check",  "top",    "usage",
-		"report",  "keep",      "exec",       "open",  "release",
-		"login",   "logout"
+		"serve",   "translate", "validate",   "token", "submit",  "jobs",   "show",
+		"stop",    "run",       "logs",       "wait",  "events",  "delete", "resubmit",
+		"convert", "backup",    "controller", "fetch", "check",   "top",    "usage",
+		"report",  "keep",      "exec",       "open",  "release", "login",  "logout"
 	};
 	const char *between = "";
 	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {

@@ -336,15 +336,16 @@ static bool path_is_free(const struct address *a, const char *path, struct err *
 {
 	struct stat st;
 	if (lstat(path, &st) < 0)
-		return errno == ENOENT || err_set(e, UNKNOWN_ERROR, "cannot listen on %s: %m", path) == 0;
+		return errno == ENOENT ||
+		       err_set(e, UNKNOWN_ERROR, "cannot listen on %s: %m", path) == 0;
 	if (!S_ISSOCK(st.st_mode))
 		return err_set(e, UNKNOWN_ERROR,
 		               "cannot listen on %s: it is there and not a socket", path) == 0;
 	FD_AUTO fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	bool answers = fd < 0 || connect(fd, (const struct sockaddr *)&a->socket, a->n) == 0 ||
 	               errno != ECONNREFUSED;
-	return !answers || err_set(e, UNKNOWN_ERROR,
-	                           "cannot listen on %s: another process does", path) == 0;
+	return !answers ||
+	       err_set(e, UNKNOWN_ERROR, "cannot listen on %s: another process does", path) == 0;
 }
 
 int listener_for_accounts(const char *path, struct err *e)

@@ -51,8 +51,8 @@ struct client_address {
 
 /* false: neither IPv4 nor IPv6. */
 bool client_address_of(const struct sockaddr *from, struct client_address *out);
-/* The account of the process that has connected to a Unix socket, as unix(7) tells it (SO_PEERCRED).
- * false: the kernel does not tell it. */
+/* The account of the process that has connected to a Unix socket, as unix(7) tells it
+ * (SO_PEERCRED). false: the kernel does not tell it. */
 bool client_address_peer(int fd, struct client_address *out);
 /* "10.0.0.1", "fd00::1", and with a port: "10.0.0.1:80", "[fd00::1]:80". */
 bool client_address_parse(struct span text, struct client_address *out);

@@ -32,9 +32,10 @@ static void after_refuse(const struct after_search *s, struct err *e)
 			g.best = arena_dup(&s->r->arena, span_of(g.best));
 	}
 	bool near = g.best && !span_is(s->id.job, g.best);
-	(void)err_set(e, INVALID_PARAMETERS, "after: there is no job %.*s%s%.*s%s%s%s", (int)wanted.n,
-	              wanted.p, near ? ", did you mean " : "", near ? (int)s->id.user.n : 0,
-	              s->id.user.p, near ? "~" : "", near ? g.best : "", near ? "?" : "");
+	(void)err_set(e, INVALID_PARAMETERS, "after: there is no job %.*s%s%.*s%s%s%s",
+	              (int)wanted.n, wanted.p, near ? ", did you mean " : "",
+	              near ? (int)s->id.user.n : 0, s->id.user.p, near ? "~" : "",
+	              near ? g.best : "", near ? "?" : "");
 }
 
 /* false and *e: it is none that this user may see. */

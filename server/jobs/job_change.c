@@ -215,7 +215,8 @@ static bool stop_plan(struct job_change *c)
 {
 	const struct job_entry *job = c->job;
 	bool start = span_is(c->value, "START");
-	if (job_state_final(job->state) || (start ? !job->held : strcmp(job->execution, "STOP") == 0)) {
+	if (job_state_final(job->state) ||
+	    (start ? !job->held : strcmp(job->execution, "STOP") == 0)) {
 		stop_done(c);
 		return false;
 	}

@@ -70,7 +70,7 @@ enum neglect job_look_neglect(const struct request *r, const struct job_entry *j
 	return job_neglect(r->loop->server, job, (int64_t)time(NULL) * 1000);
 }
 
-/* What a held job waits for. */
+/* The reason why a held job is not started. */
 static struct span job_look_hold(const struct request *r, const struct job_entry *job,
                                  struct arena *a)
 {

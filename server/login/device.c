@@ -5,7 +5,7 @@
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
 #include "k8s/http/http_client.h"
-#include "server/login/login.h"
+#include "server/login/logins.h"
 
 enum {
 	ANSWER_MAX = 1 << 20,
@@ -40,8 +40,8 @@ static int device_ask(const char *url, const char *form, struct device_answer *d
 {
 	const char *host = strstr(url, "://");
 	const char *path = host ? strchr(host + 3, '/') : NULL;
-	const char *origin = arena_dup(
-	    d->arena, (struct span){ url, path ? (size_t)(path - url) : strlen(url) });
+	const char *origin =
+	    arena_dup(d->arena, (struct span){ url, path ? (size_t)(path - url) : strlen(url) });
 	const struct client_settings s = { .url = origin, .ca_file = "", .token = SPAN("") };
 	const struct client_call call = {
 		.method = form ? "POST" : "GET",
@@ -71,12 +71,11 @@ static int device_ask(const char *url, const char *form, struct device_answer *d
 	return 0;
 }
 
-static void device_put(struct str *form, const char *name, struct span value)
+static void issuer_put(struct str *form, const char *name, struct span value)
 {
 	str_printf(form, "%s%s=", form->n ? "&" : "", name);
 	for (size_t i = 0; i < value.n; i++)
-		str_printf(form, is_alnum(value.p[i]) ? "%c" : "%%%02X",
-		           (unsigned char)value.p[i]);
+		str_printf(form, is_alnum(value.p[i]) ? "%c" : "%%%02X", (unsigned char)value.p[i]);
 }
 
 static struct span device_text(const struct device_answer *d, const char *member)
@@ -128,8 +127,8 @@ static int device_discover(const struct device_login *l, struct device_answer *d
 {
 	size_t n = strlen(l->issuer);
 	n -= n && l->issuer[n - 1] == '/';
-	const char *url = arena_printf(d->arena, "%.*s/.well-known/openid-configuration", (int)n,
-	                               l->issuer);
+	const char *url =
+	    arena_printf(d->arena, "%.*s/.well-known/openid-configuration", (int)n, l->issuer);
 	if (device_ask(url, NULL, d, e) < 0)
 		return -1;
 	*device = arena_dup(d->arena, device_text(d, "device_authorization_endpoint"));
@@ -139,16 +138,22 @@ static int device_discover(const struct device_login *l, struct device_answer *d
 	return err_set(e, 400, NULL, "%s does not offer logins of devices", l->issuer);
 }
 
-/* Until the answer is a token or a refusal.  code: of the device. */
+/* The code of a device, and how to ask for it. */
+struct device_code {
+	struct span code;
+	int64_t end_ms, interval_s;
+};
+
+/* Until the answer is a token or a refusal. */
 static int device_poll(const struct device_login *l, struct device_answer *d,
-                       struct login_entry *out, struct span code, int64_t end_ms, int64_t interval_s,
-                       struct err *e)
+                       const struct device_code *c, struct login_entry *out, struct err *e)
 {
+	int64_t interval_s = c->interval_s < INTERVAL_MAX_S ? c->interval_s : INTERVAL_MAX_S;
 	STR_AUTO form = STR_SECRET(FORM_MAX);
-	device_put(&form, "grant_type", SPAN("urn:ietf:params:oauth:grant-type:device_code"));
-	device_put(&form, "device_code", code);
-	device_put(&form, "client_id", span_of(l->client));
-	for (unsigned failures = 0; clock_ms() < end_ms;) {
+	issuer_put(&form, "grant_type", SPAN("urn:ietf:params:oauth:grant-type:device_code"));
+	issuer_put(&form, "device_code", c->code);
+	issuer_put(&form, "client_id", span_of(l->client));
+	for (unsigned failures = 0; clock_ms() < c->end_ms;) {
 		if (!l->pause(interval_s * 1000))
 			return err_set(e, UNAVAILABLE, "interrupted");
 		err_done(e);
@@ -178,31 +183,32 @@ int device_run(const struct device_login *l, struct arena *a, struct login_entry
 	const char *token;
 	if (device_discover(l, &d, &device, &token, e) < 0)
 		return -1;
-	device_put(&form, "client_id", span_of(l->client));
-	device_put(&form, "scope", SPAN("openid email profile offline_access"));
+	issuer_put(&form, "client_id", span_of(l->client));
+	issuer_put(&form, "scope", SPAN("openid email profile offline_access"));
 	if (device_ask(device, str_c(&form), &d, e) < 0)
 		return -1;
-	struct span code = device_text(&d, "device_code");
+	const struct device_code c = {
+		.code = device_text(&d, "device_code"),
+		.end_ms = clock_ms() + device_number(&d, "expires_in", 600) * 1000,
+		.interval_s = device_number(&d, "interval", INTERVAL_S),
+	};
 	struct span user = device_text(&d, "user_code");
 	struct span url = device_text(&d, "verification_uri_complete");
 	url = url.n ? url : device_text(&d, "verification_uri");
-	if (d.status != 200 || !code.n || !user.n || !url.n)
+	if (d.status != 200 || !c.code.n || !user.n || !url.n)
 		return device_refused(&d, e);
-	int64_t end_ms = clock_ms() + device_number(&d, "expires_in", 600) * 1000;
-	int64_t interval_s = device_number(&d, "interval", INTERVAL_S);
 	*out = (struct login_entry){ SPAN(""), 0, SPAN(""), span_of(token), span_of(l->client) };
 	l->show(arena_dup(a, url), arena_dup(a, user));
-	return device_poll(l, &d, out, code, end_ms,
-	                   interval_s < INTERVAL_MAX_S ? interval_s : INTERVAL_MAX_S, e);
+	return device_poll(l, &d, &c, out, e);
 }
 
 int device_renew(struct login_entry *entry, struct arena *a, struct err *e)
 {
 	struct device_answer d = { .arena = a };
 	STR_AUTO form = STR_SECRET(FORM_MAX);
-	device_put(&form, "grant_type", SPAN("refresh_token"));
-	device_put(&form, "refresh_token", entry->refresh);
-	device_put(&form, "client_id", entry->client);
+	issuer_put(&form, "grant_type", SPAN("refresh_token"));
+	issuer_put(&form, "refresh_token", entry->refresh);
+	issuer_put(&form, "client_id", entry->client);
 	if (device_ask(arena_dup(a, entry->endpoint), str_c(&form), &d, e) < 0)
 		return -1;
 	return d.status == 200 ? device_take(&d, entry, e) : device_refused(&d, e);

@@ -12,7 +12,7 @@
 #include "base/json/put.h"
 #include "base/json/scan.h"
 #include "base/posix/fd.h"
-#include "server/login/login.h"
+#include "server/login/logins.h"
 
 enum { LOGIN_FILE_MAX = 1 << 20, DEPTH = 4, RENEW_S = 60, OWNER = 0700 };
 
@@ -79,10 +79,11 @@ static int login_file_open(struct login_file *f, bool make, struct err *e)
 		return 0;
 	}
 	if (fstat(file, &st) < 0 || st.st_uid != geteuid() || st.st_mode & 077)
-		return err_set(e, 400, NULL,
-		               "%s/tokens has tokens, and others than its owner may access it, or it "
-		               "is not yours: chmod 600 %s/tokens, or remove it",
-		               dir, dir);
+		return err_set(
+		    e, 400, NULL,
+		    "%s/tokens has tokens, and others than its owner may access it, or it "
+		    "is not yours: chmod 600 %s/tokens, or remove it",
+		    dir, dir);
 	char piece[4096];
 	for (ssize_t n; (n = read(file, piece, sizeof(piece))) > 0;)
 		str_span(&f->text, (struct span){ piece, (size_t)n });
@@ -109,7 +110,6 @@ static void login_put(struct str *out, const struct login_entry *entry)
 static int login_file_write(struct login_file *f, const char *server,
                             const struct login_entry *entry, struct err *e)
 {
-	ARENA_SECRET a = { 0 };
 	STR_AUTO out = STR_SECRET(LOGIN_FILE_MAX);
 	struct scan walk = scan_begin(str_view(&f->text));
 	struct span key;
@@ -129,8 +129,8 @@ static int login_file_write(struct login_file *f, const char *server,
 		str_char(&out, '}');
 	}
 	str_puts(&out, "\n}\n");
-	FD_AUTO file = openat(f->dir, "tokens.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-	                      0600);
+	FD_AUTO file = openat(f->dir, "tokens.new",
+	                      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (out.full)
 		return err_set(e, 400, NULL, "there are too many logins: rest-lit logout");
 	if (file < 0 || fchmod(file, 0600) < 0 || fd_write_all(file, str_view(&out)) < 0 ||
@@ -167,7 +167,7 @@ int login_token(const char *server, struct arena *a, struct span *token, struct 
 	int opened = login_file_open(&f, false, e);
 	struct login_entry entry =
 	    opened ? (struct login_entry){ SPAN(""), 0, SPAN(""), SPAN(""), SPAN("") }
-	           : login_get(&f, server, a);
+		   : login_get(&f, server, a);
 	int code = opened < 0 ? -1 : 0;
 	if (entry.refresh.n && entry.end_s && entry.end_s - RENEW_S <= (int64_t)time(NULL)) {
 		code = device_renew(&entry, a, e);

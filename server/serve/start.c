@@ -285,7 +285,8 @@ static int open_shared(struct service *s, struct err *e)
 	v->results = v->local ? results_slots_new() : NULL;
 	v->sessions = v->local ? sessions_new() : NULL;
 	v->revoked = revocations_new();
-	(void)pthread_mutex_init(&v->claims.lock, NULL); /* cannot fail */
+	(void)pthread_mutex_init(&v->claims.lock, NULL); /* neither can fail */
+	(void)pthread_mutex_init(&v->code_lock, NULL);
 	if (open_workers(s, e) < 0 || history_start(v, e) < 0)
 		return -1;
 	v->follow = follow_start(v, e);
@@ -336,10 +337,9 @@ static int open_loops(struct service *s, struct err *e)
 		if (failed)
 			(void)close(fds[i]); /* unused: no data can be lost */
 		else
-			failed = loop_init(&s->loops[s->n_loops++], &s->server,
-			                   (struct loop_port){ .listen_fd = fds[i],
-			                                       .tls = s->server.tls },
-			                   e);
+			failed = loop_init(
+			    &s->loops[s->n_loops++], &s->server,
+			    (struct loop_port){ .listen_fd = fds[i], .tls = s->server.tls }, e);
 	}
 	return failed;
 }

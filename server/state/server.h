@@ -114,7 +114,8 @@ struct server {
 	atomic_bool backing_up;     /* mutable: a backup is made or sent */
 	const char *code_directory; /* archives of one machine (jobs/code); NULL: a cluster */
 	/* mutable: uploads of code under way: a hash of their users; 0: none */
-	atomic_ullong code_uploads[CODE_UPLOADS];
+	unsigned long long code_uploads[CODE_UPLOADS];
+	pthread_mutex_t code_lock;     /* guards them */
 	atomic_llong code_coming;      /* mutable: bytes of those to code_directory */
 	struct results_slots *results; /* answers that are being sent (results/); NULL: a cluster */
 	struct sessions *sessions;     /* in tasks (exec/); NULL: a cluster */

@@ -54,10 +54,10 @@ static int hold_read_begin(const struct parameter *p, struct span text, struct h
 		h->begin_ms = begin_local_s(text, now_ms / 1000) * 1000;
 	if (h->begin_ms < 0)
 		return parameter_refuse(p, text, e);
-	if (h->begin_ms > now_ms + INT64_C(1000) * YEAR_S || h->begin_ms < now_ms - INT64_C(1000) * DAY_S) {
+	if (h->begin_ms > now_ms + INT64_C(1000) * YEAR_S ||
+	    h->begin_ms < now_ms - INT64_C(1000) * DAY_S) {
 		char when[RFC3339_MAX];
-		return err_set(e, INVALID_PARAMETERS,
-		               "begin must be within a year from now, is %s",
+		return err_set(e, INVALID_PARAMETERS, "begin must be within a year from now, is %s",
 		               rfc3339_put(when, h->begin_ms, 0));
 	}
 	return 0;
@@ -72,15 +72,17 @@ static int hold_read_after(struct submit *s, struct span list, bool any, struct 
 		struct span name = span_trim(span_next(&list, ','));
 		bool own = span_chr(name, '~') == name.n;
 		if (name.n == 0)
-			return err_set(e, INVALID_PARAMETERS, "after must be names of jobs, with "
-			                                      "commas between them");
+			return err_set(e, INVALID_PARAMETERS,
+			               "after must be names of jobs, with "
+			               "commas between them");
 		if (h->n_after == HOLD_AFTER_MAX)
 			return err_set(e, INVALID_PARAMETERS,
 			               "after: a job can wait for at most %d others",
 			               HOLD_AFTER_MAX);
 		h->after[h->n_after++] = (struct hold_after){
 			.any = any,
-			.job = own ? span_of(arena_printf(a, "%s~%.*s", s->r->user, (int)name.n, name.p))
+			.job = own ? span_of(arena_printf(a, "%s~%.*s", s->r->user, (int)name.n,
+			                                  name.p))
 			           : name,
 		};
 	}

@@ -1,7 +1,8 @@
 #pragma once
 /*
  * A submission, from the header of its request to the answer.  Begin with submit.c; dry_run.c has
- * the query `dryRun` and its answer, held.c what a job waits for, idempotency.c the header Idempotency-Key.
+ * the query `dryRun` and its answer, held.c what a job waits for, idempotency.c the header
+ * Idempotency-Key.
  *
  * This header is for other folders.
  *

@@ -23,7 +23,7 @@ struct submit {
 	int64_t translate_us;            /* used to read the job and to build its objects */
 	const char *key;                 /* Idempotency-Key; NULL without one */
 	const char *tags;                /* a JSON list; NULL without any */
-	struct hold *hold;               /* what the job waits for; NULL: it is started at once */
+	struct hold *hold;               /* the job waits for it; NULL: it is started at once */
 	const char *value;               /* its stored form (idempotency_value), or NULL */
 	struct idempotency_claim *claim; /* its reservation, or NULL */
 	const struct job *job;           /* NULL until the body is read */

@@ -19,9 +19,11 @@ WHOLE = os.environ.get("TEST_WHOLE") == "1"
 
 
 class Controller:
-    """Runs started Frameworks for a moment each, ends stopped ones, and keeps the history: (name, what)."""
+    """Runs started Frameworks for a moment each, the first ones until so many run at once, ends stopped ones, and
+    keeps the history: (name, what)."""
 
-    def __init__(self, cluster, fails=()):
+    def __init__(self, cluster, fails=(), at_once=1):
+        self.at_once, self.running, self.full = at_once, 0, threading.Event()
         self.cluster, self.fails = cluster, {framework_name(n) for n in fails}
         self.history, self.state, self.ending = [], {}, False
         self.collector = Collector(cluster, 0.5)
@@ -44,16 +46,23 @@ class Controller:
                 self.state[name] = state
                 if state == ("Start", None):
                     self.history.append((name, "starts"))
+                    self.running += 1
+                    if self.running == self.at_once:
+                        self.full.set()
                     threading.Timer(random.random() * 0.3, self.end, [name, 1 if name in self.fails else 0]).start()
                 elif state == ("Stop", None):
                     threading.Timer(0, self.end, [name, -210]).start()
-                elif kind == "DELETED" or state[1] == "Completed":
+                # One that is deleted before its start is made anew by another server.
+                elif state[1] == "Completed" or (kind == "DELETED" and (name, "starts") in self.history and (name, "ends") not in self.history):
                     self.history.append((name, "ends"))
+                    self.running -= (name, "starts") in self.history
         except (OSError, ValueError, KeyError, AttributeError, http.client.HTTPException):
             if not self.ending:
                 self.history.append(("the watch", "has ended"))
 
     def end(self, name, code):
+        if code >= 0:
+            self.full.wait(100 * SLOW)
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         status = {"state": "Completed", "startTime": now, "completionTime": now, "transitionTime": now, "attemptStatus": {
             "id": 0, "startTime": now, "completionTime": now, "completionStatus": {"code": code, "phrase": "x", "type": {"name": "x", "attributes": []}}}}
@@ -141,7 +150,7 @@ def test_two_servers_start_no_more_than_may_run(check, cluster):
     """Never more than 4 by the history, while both servers are killed; a stale cache starts none too many."""
     jobs, kills = (200, 20) if WHOLE else (32, 4)
     names = [f"many-{i}" for i in range(jobs)]
-    controller = Controller(cluster)
+    controller = Controller(cluster, at_once=4)
     servers = pair(cluster)
     done = threading.Event()
     thread = killing(servers, kills, 3 if WHOLE else 1, done)

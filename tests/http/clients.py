@@ -268,7 +268,7 @@ def test_info_routes_describe_the_server(check):
         check.equal("info: no page for logging in", get(server, "/api/v2/info").json["authnMethod"], "basic")
         for path in ("/api/v1/authn/info", "/api/v2/authn/info"):
             check.equal(f"{path}: members", set(get(server, path).json),
-                        {"authn_type", "loginURI", "loginURIMethod", "passwords"})
+                        {"authn_type", "loginURI", "loginURIMethod", "passwords", "issuers"})
         # The Python SDK sends its GET requests with such a body.
         reply = server.request("GET", "/rest-server/api/v1", "{}", JSON)
         check.equal("GET with a body", reply.status, 200)

@@ -189,12 +189,13 @@ def test_a_stop_wins_against_a_start(check):
 
 
 class Recorder(socketserver.ThreadingTCPServer):
-    """Counts the tasks that are connected to it."""
+    """Counts the tasks that are connected to it; the first ones go on when there are four."""
     daemon_threads = allow_reuse_address = True
     request_queue_size = 256
 
     def __init__(self):
         recorder = self
+        self.full = threading.Event()
         self.lock, self.at_once, self.most, self.all, self.last, self.idle = threading.Lock(), 0, 0, 0, None, 0
 
         class Visit(socketserver.BaseRequestHandler):
@@ -206,6 +207,10 @@ class Recorder(socketserver.ThreadingTCPServer):
                     if recorder.last is not None:
                         recorder.idle = max(recorder.idle, time.monotonic() - recorder.last)
                         recorder.last = None
+                    if recorder.at_once == 4:
+                        recorder.full.set()
+                recorder.full.wait(60 * SLOW)
+                self.request.sendall(b"go\n")
                 while self.request.recv(64):
                     pass
                 with recorder.lock:
@@ -219,7 +224,7 @@ def test_at_most_so_many_run_at_once(check):
     """--max-running 4, by what the tasks say themselves, with kills of the server; another tag has its own count."""
     jobs, kills = (200, 10) if WHOLE else (16, 2)
     with Recorder() as seen, Machine("--rate-submit", "0", "--rate-address", "0", "--rate-list", "0") as m:
-        command = f"exec 3<>/dev/tcp/127.0.0.1/{seen.server_address[1]}; sleep 0.$((RANDOM % 5 + 1))"
+        command = f"exec 3<>/dev/tcp/127.0.0.1/{seen.server_address[1]}; read -r go <&3; sleep 0.$((RANDOM % 5 + 1))"
         text = job("many", {"main": role(f"x=${{0#<% $parameters.n %>}}; {command}")}, parameters={"n": 0})
         code, out, err = cli("submit", "--server", f"http://127.0.0.1:{m.port}", "--sweep", f"n=1..{jobs}", "--max-running", "4", "--yes", "-", text=text)
         check.equal("submit", (code, len(out.splitlines())), (0, jobs))

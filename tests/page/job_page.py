@@ -216,6 +216,20 @@ def test_page_job_says_why_it_was_stopped(check):
             check.ok("no failure", not page.has("region", "Failure"))
 
 
+def test_page_held_job_says_why_and_is_released(check):
+    """What it waits for, in the list and in its details; Release starts it, and is there for held jobs only."""
+    with Machine() as server:
+        reply = server.submit(job("later", {"main": role("sleep 60")}), path="/api/v2/jobs?hold=true")
+        check.equal("submit", reply.status, 202)
+        with Page(check, server, "#/jobs") as page:
+            check.ok("in the list", page.shows("until it is released"), page.body())
+        with Page(check, server, "#/jobs/alice~later") as page:
+            check.ok("in details", page.shows("until it is released: rest-lit release"), page.body())
+            page.click("button", "Release")
+            settle(page, lambda: "RUNNING" in state(page), "it runs")
+            check.ok("no button", page.gone("button", "Release"))
+
+
 def test_page_job_can_be_stopped_cloned_and_tagged(check):
     """Stop asks, and says how long the tasks get; clone, resubmit and tags work; an ended job can be
     deleted; a job may not exist or may be removed."""
@@ -693,7 +707,7 @@ WHOLE = [test_page_job_shows_the_ssh_command, test_page_job_details_have_command
          test_page_job_shows_its_code_and_copies_it,
          test_page_job_explains_a_failure,
          test_page_job_says_why_it_was_stopped,
-         test_page_job_can_be_stopped_cloned_and_tagged,
+         test_page_job_can_be_stopped_cloned_and_tagged, test_page_held_job_says_why_and_is_released,
          test_page_job_clones_under_a_free_name,
          test_page_job_has_an_address_for_each_line,
          test_page_job_has_a_chart_of_different_tasks,

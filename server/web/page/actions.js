@@ -20,6 +20,7 @@ export async function freeName(user, old) {
 }
 
 export const stopJob = (id) => send("PUT", `${pathOf(id)}/executionType`, { value: "STOP" });
+const startJob = (id) => send("PUT", `${pathOf(id)}/executionType`, { value: "START" });
 export const addTag = (id, tag) => send("PUT", `${pathOf(id)}/tag`, { value: tag });
 export const removeTag = (id, tag) => send("DELETE", `${pathOf(id)}/tag`, { value: tag });
 
@@ -132,6 +133,8 @@ export function actions({ id, path, name, user, mayChange }, changed, others) {
 		announce(`Deleted: ${name}.`);
 		go("#/jobs");
 	}, { class: "danger", disabled: true });
+	const release = act("Release", "start the job, whatever it waits for", () => startJob(id));
+	release.hidden = true;
 	const clone = act("Clone", "open the text in the editor under a new name", async () => {
 		const query = new URLSearchParams({ from: id, name: await freeName(user, name) });
 		go(`#/submit?${query}`);
@@ -141,12 +144,13 @@ export function actions({ id, path, name, user, mayChange }, changed, others) {
 			() => resubmit(id, user, sent)),
 		act("Download", "the text as a file", async () =>
 			saveAs(`${name}.yaml`, await written(path))),
-		mayChange && [stop, remove]);
+		mayChange && [stop, remove, release]);
 	const update = ({ jobStatus, taskRoles }) => {
 		const isOver = Boolean(jobStatus.completedTime);
 		roles = taskRoles;
 		stop.disabled = !mayChange || isOver;
 		remove.disabled = !mayChange || !isOver;
+		release.hidden = jobStatus.waitingReason?.reason !== "Held";
 	};
 	return { element, error, stop, clone, update };
 }

@@ -27,10 +27,14 @@ static const struct objects ONE = { .v = &ALONE, .n = 1 };
 #define HOLD "\"annotations\":{\"rest-lit/hold\":\"{}\"}"
 static struct object HELD_OBJECTS[] = {
 	{ KIND_SECRET, "f-configcred", { "{\"owner\":\"\"}", 12 }, 10 },
-	{ KIND_FRAMEWORK, "f", SPAN("{\"metadata\":{" HOLD ",\"labels\":{\"rest-lit/instance\":\"here\"}}}"), 0 },
+	{ KIND_FRAMEWORK, "f",
+	  SPAN("{\"metadata\":{" HOLD ",\"labels\":{\"rest-lit/instance\":\"here\"}}}"), 0 },
 };
 static const struct objects TWO_HELD = { .v = HELD_OBJECTS, .n = 2 };
-static struct object HELD_ALONE = { KIND_FRAMEWORK, "f", SPAN("{\"metadata\":{" HOLD "},\"spec\":{\"executionType\":\"Create\",\"complete\":1}}"), 0 };
+static struct object HELD_ALONE = {
+	KIND_FRAMEWORK, "f",
+	SPAN("{\"metadata\":{" HOLD "},\"spec\":{\"executionType\":\"Create\",\"complete\":1}}"), 0
+};
 static const struct objects ONE_HELD = { .v = &HELD_ALONE, .n = 1 };
 static const struct objects ONE_ORDERED = { .v = &HELD_OBJECTS[1], .n = 1 };
 

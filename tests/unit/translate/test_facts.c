@@ -247,3 +247,39 @@ TEST(test_read_gives_capacity_and_paths_of_this_machine)
 }
 
 TEST_GROUP(set_up, NULL)
+
+/* Of each number the own one, else the largest of the groups, else that of all. */
+TEST(test_limits_of_a_user_come_from_the_nearest_place)
+{
+	static const char TEXT[] = "limits: {gpu: 1, jobs: 10}\n"
+				   "groups:\n"
+				   "  small: {limits: {gpu: 2, cpu: 8}}\n"
+				   "  large: {limits: {gpu: 4}}\n"
+				   "  none: {}\n"
+				   "users:\n"
+				   "  alice: {groups: [small, large, none]}\n"
+				   "  bob: {groups: [large], limits: {gpu: 0, memoryMB: 64}}\n"
+				   "  carol: {groups: [none]}\n";
+	static const struct {
+		const char *user;
+		struct facts_limits wanted; /* cpu, gpu, memory_mb, jobs */
+	} USERS[] = { { "alice", { 8, 4, -1, 10 } },
+		      { "bob", { -1, 0, 64, 10 } },
+		      { "carol", { -1, 1, -1, 10 } },
+		      { "dave", { -1, 1, -1, 10 } } };
+	const struct facts_file *f = facts_file_read(SPAN(TEXT), &unit.a, no_err());
+	assert_non_null(f);
+	for (size_t i = 0; i < ARRAY_SIZE(USERS); i++) {
+		struct facts_user u;
+		facts_file_user(f, span_of(USERS[i].user), false, &unit.a, &u);
+		assert_memory_equal(&u.limits, &USERS[i].wanted, sizeof(u.limits));
+	}
+	struct span user;
+	struct facts_limits l;
+	size_t n = 0;
+	while (facts_file_limited(f, n, &user, &l))
+		n++;
+	assert_int_equal(n, 3);
+	l = facts_file_limits(f);
+	assert_memory_equal(&l, &USERS[3].wanted, sizeof(l));
+}

@@ -22,22 +22,33 @@ TEST(test_hold_is_written_and_read)
 	assert_true(hold_read(str_view(&one), &a, &read));
 	hold_put(&two, &read);
 	assert_string_equal(str_c(&one), str_c(&two));
-	assert_string_equal(str_c(&one),
-	                    "{\"by\":true,\"after\":[{\"framework\":\"f1\",\"uid\":\"u-1\",\"job\":"
-	                    "\"alice~\\\"a\"},{\"framework\":\"f2\",\"uid\":\"u-2\",\"job\":\"bob~b\","
-	                    "\"any\":true}],\"begin\":1796079600000,\"tag\":\"trial\",\"max\":4}");
+	assert_string_equal(
+	    str_c(&one), "{\"by\":true,\"after\":[{\"framework\":\"f1\",\"uid\":\"u-1\",\"job\":"
+			 "\"alice~\\\"a\"},{\"framework\":\"f2\",\"uid\":\"u-2\",\"job\":\"bob~b\","
+			 "\"any\":true}],\"begin\":1796079600000,\"tag\":\"trial\",\"max\":4}");
 }
 
 TEST(test_hold_that_is_malformed_is_not_read)
 {
 	static const char *const BAD[] = {
-		"", "x", "[]", "null", "{", "{\"after\":{}}", "{\"after\":[1]}", "{\"after\":[{}]}",
+		"",
+		"x",
+		"[]",
+		"null",
+		"{",
+		"{\"after\":{}}",
+		"{\"after\":[1]}",
+		"{\"after\":[{}]}",
 		"{\"after\":[{\"framework\":\"a/b\",\"uid\":\"u\",\"job\":\"j\"}]}",
 		"{\"after\":[{\"framework\":\"..\",\"uid\":\"u\",\"job\":\"j\"}]}",
 		"{\"after\":[{\"framework\":\"f\",\"uid\":\"\",\"job\":\"j\"}]}",
 		"{\"after\":[{\"framework\":\"f\\u0000\",\"uid\":\"u\",\"job\":\"j\"}]}",
-		"{\"begin\":-1}", "{\"begin\":\"x\"}", "{\"max\":1}", "{\"tag\":\"a\"}",
-		"{\"max\":0,\"tag\":\"a\"}", "{\"max\":1,\"tag\":\"\"}",
+		"{\"begin\":-1}",
+		"{\"begin\":\"x\"}",
+		"{\"max\":1}",
+		"{\"tag\":\"a\"}",
+		"{\"max\":0,\"tag\":\"a\"}",
+		"{\"max\":1,\"tag\":\"\"}",
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++)
 		if (good(BAD[i]))
@@ -59,10 +70,11 @@ static void put(struct cache *c, const char *uid, const char *state, int code)
 {
 	static int version;
 	STR_AUTO text = STR_INIT(4096);
-	str_printf(&text,
-	           "{\"metadata\":{\"name\":\"f\",\"uid\":\"%s\",\"resourceVersion\":\"%d\"},\"status\":{"
-	           "\"state\":\"%s\",\"attemptStatus\":{\"completionStatus\":{\"code\":%d}}}}",
-	           uid, ++version, state, code);
+	str_printf(
+	    &text,
+	    "{\"metadata\":{\"name\":\"f\",\"uid\":\"%s\",\"resourceVersion\":\"%d\"},\"status\":{"
+	    "\"state\":\"%s\",\"attemptStatus\":{\"completionStatus\":{\"code\":%d}}}}",
+	    uid, ++version, state, code);
 	cache_put(c, job_entry_new(str_view(&text)));
 }
 
@@ -83,7 +95,8 @@ TEST(test_hold_waits_for_what_it_names)
 {
 	struct cache *c = cache_new(1 << 20);
 	assert_int_equal(next(c, false, 0, "being looked for"), HOLD_ASKS);
-	assert_int_equal(next(c, false, 1, "alice~a, whose success it waits for, was deleted"), HOLD_STOPS);
+	assert_int_equal(next(c, false, 1, "alice~a, whose success it waits for, was deleted"),
+	                 HOLD_STOPS);
 	assert_int_equal(next(c, true, 1, ""), HOLD_STARTS);
 	put(c, "u", "AttemptRunning", 0);
 	assert_int_equal(next(c, false, 0, "after alice~a, which runs"), HOLD_WAITS);
@@ -106,10 +119,16 @@ TEST(test_hold_waits_for_time_and_people)
 	struct cache *c = cache_new(1 << 20);
 	CACHE_VIEW_AUTO *view = cache_view(c);
 	STR_AUTO why = STR_INIT(1024);
-	assert_int_equal(hold_judge(&(struct hold){ .begin_ms = 1001 }, view, 1000, 0, &why).verdict, HOLD_WAITS);
+	assert_int_equal(
+	    hold_judge(&(struct hold){ .begin_ms = 1001 }, view, 1000, 0, &why).verdict,
+	    HOLD_WAITS);
 	assert_string_equal(str_c(&why), "begins at 1970-01-01T00:00:01Z");
-	assert_int_equal(hold_judge(&(struct hold){ .begin_ms = 1000 }, view, 1000, 0, &why).verdict, HOLD_STARTS);
-	assert_int_equal(hold_judge(&(struct hold){ .by = true, .begin_ms = 1 }, view, 1000, 0, &why).verdict, HOLD_WAITS);
+	assert_int_equal(
+	    hold_judge(&(struct hold){ .begin_ms = 1000 }, view, 1000, 0, &why).verdict,
+	    HOLD_STARTS);
+	assert_int_equal(
+	    hold_judge(&(struct hold){ .by = true, .begin_ms = 1 }, view, 1000, 0, &why).verdict,
+	    HOLD_WAITS);
 	view_drop(view);
 	view = NULL;
 	cache_free(c);

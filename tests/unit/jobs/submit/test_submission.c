@@ -73,7 +73,8 @@ TEST(test_submission_to_an_atomic_store_is_one_request)
 	}
 }
 
-/* A held job that was answered with success is never made anew, nor started, by the same request. */
+/* A held job that was answered with success is never made anew, nor started, by the same request.
+ */
 TEST(test_submission_repeated_leaves_a_held_job_alone)
 {
 	static const struct objects *const ALL[] = { &TWO_HELD, &ONE_HELD, &ONE_ORDERED };

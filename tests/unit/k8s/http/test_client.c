@@ -39,9 +39,9 @@ TEST(test_client_waits_for_its_own_process_without_limit)
 	struct answered got = { 0 };
 	const char *path = unit_path("socket");
 	FD_AUTO listens = client_listen(path);
-	const struct client_settings settings = { .url = "http://localhost",
-		                                  .ca_file = "",
-		                                  .socket = path };
+	const struct client_settings settings = {
+		.url = "http://localhost", .ca_file = "", .socket = path, .own = true
+	};
 	struct client *c = client_new(&settings, no_err());
 	assert_non_null(c);
 	const struct client_call call = { .method = "GET",

@@ -46,7 +46,7 @@ struct sim {
 	unsigned busy;
 	int64_t quota[SIM_CLUSTERS]; /* GPUs; 0: none */
 	int64_t limit[SIM_USERS];    /* the same */
-	bool lowers; /* a limit is changed at times, also below what runs */
+	bool lowers;                 /* a limit is changed at times, also below what runs */
 	size_t arrived, promises, undone;
 	const char *fault; /* NULL: none */
 };

@@ -751,11 +751,12 @@ TEST(test_queue_reason_shows_different_amounts_as_different)
 		struct queue_tasks started;
 		struct queue_task t = { .need.memory = INT64_C(32000) << 20 };
 		q->total.memory = t.need.memory - less;
+		const struct queue_bounds b = { SPAN("default"), &q->total };
 		struct queue_job *job = queue_add(q, SPAN("alice"), SPAN("default"));
 		queue_add_task(q, job, &t, false);
 		queue_pick(q, &started);
 		assert_true(queue_reason(q, job, &why));
-		assert_true(queue_never(q, SPAN("default"), &q->total, &t.need, "", &never));
+		assert_true(queue_never(q, &b, &t.need, "", &never));
 		/* "can never start: 31.25 GiB of memory wanted, 31.2499 GiB on this machine" */
 		const char *at[] = { strstr(str_c(&why), ": "), strstr(str_c(&why), "wanted, ") };
 		for (int k = 0; k < 2; k++)

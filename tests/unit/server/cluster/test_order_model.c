@@ -112,10 +112,11 @@ static size_t model_decide(const struct model *m, size_t server)
 		started += v[i].state == STARTED;
 		if (!creating && v[i].state != HELD)
 			continue;
-		bool before = first == JOBS || (creating && v[first].state != CREATING) ||
-		              (v[i].state == v[first].state &&
-		               (found.flaw == ANY_FIRST ? (i + server) % JOBS < (first + server) % JOBS
-		                                        : v[i].order < v[first].order));
+		bool before =
+		    first == JOBS || (creating && v[first].state != CREATING) ||
+		    (v[i].state == v[first].state &&
+		     (found.flaw == ANY_FIRST ? (i + server) % JOBS < (first + server) % JOBS
+		                              : v[i].order < v[first].order));
 		first = before ? i : first;
 	}
 	bool may = first < JOBS && v[first].state == HELD && started < MAX &&
@@ -123,38 +124,38 @@ static size_t model_decide(const struct model *m, size_t server)
 	return may ? first : JOBS;
 }
 
+/* A server completes the job, with the version of the answer to its POST as the order. */
+static void model_complete(const struct model *m, unsigned char job)
+{
+	for (size_t s = 0; s < SERVERS; s++) {
+		struct model next = *m;
+		next.now[job].order = next.now[job].version;
+		if (!model_write(&next, job, HELD))
+			continue;
+		next.own[s][job] = next.now[job];
+		model_add(&next);
+	}
+}
+
 static void model_clients(const struct model *m)
 {
-	for (unsigned char i = 0; i < JOBS; i++) {
+	for (size_t i = 0; i < JOBS; i++) {
 		struct model next = *m;
-		switch (m->now[i].state) {
-		case ABSENT:
-			if ((i == 0 || m->now[i - 1].state != ABSENT) && model_write(&next, i, CREATING))
-				model_add(&next);
-			break;
-		case CREATING: /* a server completes it, with the version of the answer as its order */
-			for (size_t s = 0; s < SERVERS; s++) {
-				next = *m;
-				next.now[i].order = next.now[i].version;
-				if (model_write(&next, i, HELD)) {
-					next.own[s][i] = next.now[i];
-					model_add(&next);
-				}
-			}
-			break;
-		case STARTED: /* it ends, or is deleted */
-			if (model_write(&next, i, ENDED))
-				model_add(&next);
-			break;
-		default:
-			break;
-		}
+		unsigned char job = (unsigned char)i;
+		bool comes = m->now[i].state == ABSENT && (i == 0 || m->now[i - 1].state != ABSENT);
+		if (m->now[i].state == CREATING)
+			model_complete(m, job);
+		/* Else it is made, or it ends, is stopped or deleted. */
+		else if ((comes && model_write(&next, job, CREATING)) ||
+		         (m->now[i].state >= HELD && m->now[i].state < ENDED &&
+		          model_write(&next, job, ENDED)))
+			model_add(&next);
 	}
 }
 
 static void model_servers(const struct model *m)
 {
-	for (unsigned char s = 0; s < SERVERS; s++) {
+	for (size_t s = 0; s < SERVERS; s++) {
 		struct model next = *m;
 		if (m->seen[s] < m->n) {
 			next.seen[s]++;
@@ -171,7 +172,7 @@ static void model_servers(const struct model *m)
 			next = *m;
 			next.flying[i].job = (unsigned char)job;
 			next.flying[i].version = model_view(m, s, job).version;
-			next.flying[i].server = s;
+			next.flying[i].server = (unsigned char)s;
 			model_add(&next);
 			break;
 		}
@@ -188,7 +189,8 @@ static void model_patches(const struct model *m)
 		if (!m->flying[i].version)
 			continue;
 		memset(&next.flying[i], 0, sizeof(next.flying[i]));
-		if (fits && now->state >= HELD && now->state <= (found.flaw == NO_VERSION ? ENDED : HELD)) {
+		if (fits && now->state >= HELD &&
+		    now->state <= (found.flaw == NO_VERSION ? ENDED : HELD)) {
 			if (!model_write(&next, job, STARTED))
 				continue;
 			next.own[m->flying[i].server][job] = next.now[job];

@@ -70,7 +70,12 @@ TEST(test_options_of_authentication_must_agree)
 	wrong(true, ARGS(SECRET, "--deny-list", "a"), "NAMESPACE/NAME");
 	wrong(true, ARGS(SECRET, "--deny-list", "a/b/c"), "NAMESPACE/NAME");
 	wrong(true, ARGS(SECRET, "--token-check", "stored", "--local", "d"), "cluster");
-	wrong(true, ARGS(SECRET, "--deny-list", "a/b", "--local", "d"), "cluster");
+	fine(true, ARGS(SECRET, "--deny-list", "a/b", "--local", "d"));
+	fine(true, ARGS(SECRET, "--socket", "/s", "--local", "d"));
+	wrong(true, ARGS(SECRET, "--socket", "/s"), "needs --local");
+	wrong(true, ARGS(SECRET, "--socket", "s", "--local", "d"), "begins with /");
+	wrong(true, ARGS("--no-auth", "--user", "a", "--socket", "/s", "--local", "d"),
+	      "excludes --socket");
 }
 
 TEST(test_public_addresses_need_tls_or_a_proxy)

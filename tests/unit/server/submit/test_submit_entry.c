@@ -53,13 +53,12 @@ static void assert_noted(struct span job_text, enum profile profile)
 	struct settings set;
 	struct objects objects;
 	const struct facts facts = { .any_virtual_cluster = true };
-	const struct submission_mark mark = { "019ab0c0ffee445566778899aabbccdd",
-		                              "here",
-		                              "00112233445566778899aabbccddeeff-x",
-		                              "request",
-		                              "[\"a\"]",
-		                              true,
-		                              false };
+	const struct submission_mark mark = { .submission = "019ab0c0ffee445566778899aabbccdd",
+		                              .instance = "here",
+		                              .idempotency = "00112233445566778899aabbccddeeff-x",
+		                              .request = "request",
+		                              .tags = "[\"a\"]",
+		                              .webhook = true };
 	translate_settings_default(&set);
 	set.profile = profile;
 	struct translator *t = translator_new(&set, NULL, no_err());

@@ -98,17 +98,17 @@ static struct hold_judgement hold_after_judge(const struct hold_after *h,
 	bool there = !gone && job && span_is(h->uid, job->uid);
 	if (!there && !gone) {
 		str_printf(why, "after %.*s, which is being looked for", (int)name.n, name.p);
-		return (struct hold_judgement){ HOLD_ASKS, "After", 0 };
+		return (struct hold_judgement){ HOLD_ASKS, 0 };
 	}
 	if (there && !job_state_final(job->state)) {
 		str_printf(why, "after %.*s, %s", (int)name.n, name.p, IS[job->state]);
-		return (struct hold_judgement){ HOLD_WAITS, "After", 0 };
+		return (struct hold_judgement){ HOLD_WAITS, 0 };
 	}
 	if (h->any || (there && job->state == JOB_SUCCEEDED))
 		return good;
 	str_printf(why, "%.*s, whose success it waits for, %s", (int)name.n, name.p,
 	           there ? IS[job->state] : "was deleted");
-	return (struct hold_judgement){ HOLD_STOPS, "After", 0 };
+	return (struct hold_judgement){ HOLD_STOPS, 0 };
 }
 
 /* The first reason to stop counts, else the first to ask or to wait. */
@@ -138,11 +138,11 @@ struct hold_judgement hold_judge(const struct hold *h, const struct cache_view *
 		return first;
 	if (h->by) {
 		str_puts(why, "until it is released: rest-lit release");
-		return (struct hold_judgement){ HOLD_WAITS, "Held", 0 };
+		return (struct hold_judgement){ HOLD_WAITS, 0 };
 	}
 	if (h->begin_ms > now_ms) {
 		str_printf(why, "begins at %s", rfc3339_put(when, h->begin_ms, 0));
-		return (struct hold_judgement){ HOLD_WAITS, "Begin", 0 };
+		return (struct hold_judgement){ HOLD_WAITS, 0 };
 	}
 	return first;
 }

@@ -45,11 +45,10 @@ enum hold_verdict {
 	HOLD_ASKS,   /* h->after[*asked] is not in the view as it was: is it gone? */
 };
 
-/* The reason is appended to `why`; kind: one word for programs, static text.  gone: a bit for each
- * member of `after` that is known to be deleted. */
+/* The reason is appended to `why`.  gone: a bit for each member of `after` that is known to be
+ * deleted. */
 struct hold_judgement {
 	enum hold_verdict verdict;
-	const char *kind;
 	size_t asked;
 };
 struct hold_judgement hold_judge(const struct hold *h, const struct cache_view *view,

@@ -13,6 +13,7 @@
 #include "base/posix/process.h"
 #include "base/quantity.h"
 #include "base/str.h"
+#include "jobs/cache/hold.h"
 #include "jobs/cache/job_entry_pack.h"
 #include "jobs/framework/view.h"
 
@@ -295,7 +296,7 @@ static const struct {
 	[EXECUTION] = { offsetof(struct job_entry, execution), 16 },
 	[PRIORITY] = { offsetof(struct job_entry, priority), 32 },
 	[TAGS] = { offsetof(struct job_entry, tags), SIZE_MAX }, /* has limits of its own */
-	[HOLD] = { offsetof(struct job_entry, hold), 32 << 10 }, /* HOLD_TEXT_MAX */
+	[HOLD] = { offsetof(struct job_entry, hold), HOLD_TEXT_MAX },
 	[WEBHOOK] = { offsetof(struct job_entry, webhook), 63 },
 	[RESOURCE_VERSION] = { offsetof(struct job_entry, resource_version), 32 },
 };

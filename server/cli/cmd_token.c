@@ -1,7 +1,6 @@
 /* rest-lit token: creates a token for scripts, or where there are no passwords.  rest-lit login,
  * logout: gets a token from a server or its issuer, keeps it for later commands, and forgets it. */
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <termios.h>
@@ -110,12 +109,6 @@ static void login_show(const char *url, const char *code)
 	              visible_line(&a, span_of(url)), visible_line(&a, span_of(code)));
 }
 
-static bool login_pause(int64_t ms)
-{
-	(void)poll(NULL, 0, (int)ms);
-	return true;
-}
-
 static int login_flow(struct remote *r, const void *arg, struct err *e)
 {
 	ARENA_SECRET a = { 0 };
@@ -137,7 +130,6 @@ static int login_flow(struct remote *r, const void *arg, struct err *e)
 		.issuer = some ? arena_dup(&a, scan_text(scan_get(issuer, "issuer"), &a)) : "",
 		.client = some ? arena_dup(&a, scan_text(scan_get(issuer, "clientId"), &a)) : "",
 		.show = login_show,
-		.pause = login_pause,
 	};
 	int got = span_is(scan_get(ways, "passwords"), "true") ? login_password(r, &a, &entry, e)
 	          : some                                       ? device_run(&d, &a, &entry, e)

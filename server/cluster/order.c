@@ -148,7 +148,7 @@ static void order_take_changes(struct order *o)
 
 /* ---- requests ---- */
 
-static void order_log(const struct order_job *f, struct span why)
+static void order_log(const struct order_job *f)
 {
 	struct line line =
 	    log_begin(LOG_INFO, f->request == ORDER_START ? "a held job was started"
@@ -156,8 +156,6 @@ static void order_log(const struct order_job *f, struct span why)
 	log_text(&line, "user", span_of(f->job->user));
 	log_text(&line, "job", span_of(f->job->job));
 	log_text(&line, "framework", span_of(f->job->name));
-	if (why.n)
-		log_text(&line, "why", why);
 	log_end(&line);
 }
 
@@ -181,7 +179,7 @@ static void order_answered(void *arg, const struct store_reply *reply)
 	o->n_busy--;
 	o->due = true;
 	/* It was changed or deleted meanwhile, as the watch will tell. */
-	bool known = ok || gone || store_is_outdated(reply->outcome) || reply->status == 422;
+	bool known = ok || gone || store_is_outdated(reply->outcome);
 	FREE_AUTO char *why = xstrndup(reply->message.p, known ? 0 : reply->message.n);
 	if (f->forgotten) {
 		order_job_free(f);
@@ -196,7 +194,7 @@ static void order_answered(void *arg, const struct store_reply *reply)
 	} else {
 		f->again_ms = clock_ms() + (known ? UNCHANGED_MS : AGAIN_MS);
 		if (ok)
-			order_log(f, SPAN(""));
+			order_log(f);
 		if (ok)
 			order_cache(o, f, reply->body);
 	}

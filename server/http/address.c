@@ -364,7 +364,7 @@ int listener_for_accounts(const char *path, struct err *e)
 	(void)unlink(str_c(&name)); /* of a server that was killed; else it is not there */
 	int fd = socket_open(&before, true, e);
 	if (fd < 0)
-		return -1;
+		return err_wrap(e, "--socket %s", path);
 	if (chmod(str_c(&name), EVERY_ACCOUNT) == 0 && rename(str_c(&name), path) == 0)
 		return fd;
 	(void)err_set(e, UNKNOWN_ERROR, "cannot listen on %s: %m", path);

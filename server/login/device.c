@@ -154,8 +154,7 @@ static int device_poll(const struct device_login *l, struct device_answer *d,
 	issuer_put(&form, "device_code", c->code);
 	issuer_put(&form, "client_id", span_of(l->client));
 	for (unsigned failures = 0; clock_ms() < c->end_ms;) {
-		if (!l->pause(interval_s * 1000))
-			return err_set(e, UNAVAILABLE, "interrupted");
+		clock_sleep(interval_s * 1000);
 		err_done(e);
 		if (device_ask(arena_dup(d->arena, out->endpoint), str_c(&form), d, e) < 0) {
 			if (e->http != 503 || ++failures == FAILURES_MAX)

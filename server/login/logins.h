@@ -36,11 +36,9 @@ struct device_login {
 	const char *issuer, *client;
 	/* Tells the user to open an address and enter a code. */
 	void (*show)(const char *url, const char *code);
-	/* Waits so long.  false: the user has interrupted it. */
-	bool (*pause)(int64_t ms);
 };
 
-/* Until the user has agreed, the code has expired, or pause says no.  -1 and *e: 400, with the
+/* Until the user has agreed, or the code has expired.  -1 and *e: 400, with the
  * issuer's reason; 503: it does not answer. */
 int device_run(const struct device_login *d, struct arena *a, struct login_entry *out,
                struct err *e);

@@ -89,8 +89,6 @@ static int hold_read_after(struct submit *s, struct span list, bool any, struct 
 	return 0;
 }
 
-enum { PARAMETER_HOLD = 1, PARAMETER_AFTER, PARAMETER_ANY, PARAMETER_BEGIN, PARAMETER_MAX };
-
 static int hold_read_one(struct submit *s, const struct parameter *p, struct span value,
                          struct err *e)
 {

@@ -58,6 +58,9 @@ void dry_run_answer(struct submit *s);
 
 /* ---- held.c ---- */
 
+/* SUBMISSION[i].kind; 0: none of a held job. */
+enum { PARAMETER_HOLD = 1, PARAMETER_AFTER, PARAMETER_ANY, PARAMETER_BEGIN, PARAMETER_MAX };
+
 /* Reads the parameters hold, after, afterAny, begin and maxRunning into s->hold; its `after` have
  * names only (see jobs_after).  Needs s->tags.  -1 and *e: 400. */
 int submit_read_hold(struct submit *s, struct err *e);

@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 from harness import SLOW, Closing, Threads
 
 KINDS = {"frameworks": "Framework", "secrets": "Secret", "configmaps": "ConfigMap", "priorityclasses": "PriorityClass",
-         "pods": "Pod"}
-PATH = re.compile(r"/(frameworks|secrets|configmaps|priorityclasses|pods)(?:/([^/?]+))?(?:\?|$)")
+         "pods": "Pod", "workloads": "Workload", "resourceflavors": "ResourceFlavor",
+         "workloadpriorityclasses": "WorkloadPriorityClass"}
+PATH = re.compile(rf"/({'|'.join(KINDS)})(?:/([^/?]+)(?:/status)?)?(?:\?|$)")
 # These headers concern one connection only, or the proxy creates them.
 HOP = ("connection", "keep-alive", "transfer-encoding", "content-length", "host", "date", "server")
 WHOLE = 1 << 30

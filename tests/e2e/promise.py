@@ -220,10 +220,15 @@ def is_settled(cluster):
 
 
 def wait_settled(cluster, seconds):
-    """Waits until janitor and garbage collector have removed all but started jobs, up to this time
-    plus ten minutes, because there may be hundreds.  Returns a snapshot."""
-    end = time.monotonic() + seconds + 600
-    while not is_settled(cluster) and time.monotonic() < end:
+    """Waits until janitor and garbage collector have removed all but started jobs, as long as in this time plus
+    five minutes one object more is removed.  Returns a snapshot."""
+    least, end = None, 0
+    while not is_settled(cluster):
+        left = sum(len(items(cluster, kind, META)) for kind in KINDS)
+        if least is None or left < least:
+            least, end = left, time.monotonic() + seconds + 300
+        if time.monotonic() >= end:
+            break
         time.sleep(0.5)
     collect(cluster)
     return Seen(cluster)

@@ -263,6 +263,7 @@ void facts_file_user(const struct facts_file *f, struct span user, bool admin, s
 	out->facts.extension = node_get(own, "extension");
 	out->facts.submitted_ms = f->submitted_ms;
 	out->facts.pod_names = f->pod_names;
+	out->facts.queues = f->queues;
 	facts_read_groups(f, own, a, out);
 	read_virtual_clusters(f, own, a, out);
 	facts_read_storages(f, own, a, &out->facts);
@@ -375,6 +376,30 @@ static struct node *read_document(struct span text, struct arena *a, struct err 
 	                                                                                 : root;
 }
 
+/* The virtual clusters, which may be a list of names or a map. */
+static void facts_read_clusters(struct facts_file *f, struct arena *a)
+{
+	const struct node *all = node_get(f->root, "virtualClusters");
+	f->virtual_clusters = all;
+	if (!node_is(all, NODE_MAP))
+		return;
+	struct node *names = ARENA_NEW(a, struct node, 1);
+	struct node *item = ARENA_NEW(a, struct node, all->n + 1);
+	*names = *all;
+	names->type = NODE_LIST;
+	names->item = item;
+	for (uint32_t i = 0; i < all->n; i++) {
+		struct span name = member_key(&all->member[i]);
+		item[i] = (struct node){ .type = NODE_TEXT,
+			                 .n = (uint32_t)name.n,
+			                 .line = all->member[i].value.line,
+			                 .column = all->member[i].value.column,
+			                 .text = name.p };
+	}
+	f->virtual_clusters = names;
+	f->queues = all;
+}
+
 /* Reads the members that callers need of the whole file. */
 static void facts_read_members(struct facts_file *f)
 {
@@ -403,7 +428,7 @@ struct facts_file *facts_file_read(struct span text, struct arena *a, struct err
 	struct facts_file *f = ARENA_NEW(a, struct facts_file, 1);
 	if (root) {
 		f->root = root;
-		f->virtual_clusters = node_get(root, "virtualClusters");
+		facts_read_clusters(f, a);
 		f->storages = node_get(root, "storages");
 		f->groups = facts_index_of(node_get(root, "groups"), a);
 		f->users = facts_index_of(node_get(root, "users"), a);

@@ -27,6 +27,7 @@ struct facts_file {
 	const struct member *about_users;
 	/* Names of labels and annotations with a domain that pods may have: facts.pod_names. */
 	const struct node *pod_names;
+	const struct node *queues; /* facts.queues */
 	/* used by facts.c only; NULL if absent */
 	const struct node *root, *virtual_clusters, *storages;
 	int64_t submitted_ms;

@@ -279,6 +279,7 @@ enum job_entry_text {
 	PRIORITY,
 	TAGS,
 	HOLD,
+	WAITS,
 	WEBHOOK,
 	RESOURCE_VERSION,
 	TEXTS
@@ -297,6 +298,7 @@ static const struct {
 	[PRIORITY] = { offsetof(struct job_entry, priority), 32 },
 	[TAGS] = { offsetof(struct job_entry, tags), SIZE_MAX }, /* has limits of its own */
 	[HOLD] = { offsetof(struct job_entry, hold), HOLD_TEXT_MAX },
+	[WAITS] = { offsetof(struct job_entry, waits), 4096 },
 	[WEBHOOK] = { offsetof(struct job_entry, webhook), 63 },
 	[RESOURCE_VERSION] = { offsetof(struct job_entry, resource_version), 32 },
 };
@@ -347,6 +349,7 @@ static const struct scan_field ANNOTATIONS[] = {
 	{ "rest-lit/webhook-idle", SCAN_TO_RAW, AT(told), NULL },
 	{ "rest-lit/hold", SCAN_TO_TEXT, AT(texts[HOLD]), NULL },
 	{ "rest-lit/order", SCAN_TO_RAW, AT(order), NULL },
+	{ "rest-lit/waiting", SCAN_TO_TEXT, AT(texts[WAITS]), NULL },
 	{ "rest-lit/webhook", SCAN_TO_TEXT, AT(texts[WEBHOOK]), NULL },
 	{ "rest-lit/webhook-sent", SCAN_TO_RAW, AT(sent), NULL },
 	{ 0 },

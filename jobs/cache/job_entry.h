@@ -78,6 +78,7 @@ struct job_entry {
 	const char *priority;  /* extras.hivedScheduler.jobPriorityClass; "" for none */
 	const char *tags;      /* a JSON list of texts, in order, [] if there are none */
 	const char *hold;      /* the jobs and times before its start (hold.h); "": none */
+	const char *waits;     /* why the controller does not start it; "": unknown */
 	const char *webhook;   /* the installation that reports the job's end; "": none, or done */
 	const char *resource_version;
 	int64_t version; /* resource_version as a number; 0 if it is not one */

@@ -14,6 +14,7 @@ static const struct phrase {
 	{ FW_POD_DELETED, "PodExternalDeleted", "[\"Transient\"]" },
 	{ FW_CONFIGMAP_NOT_SEEN, "ConfigMapLocalCacheCreationTimeout", "[\"Transient\"]" },
 	{ FW_POD_NOT_SEEN, "PodLocalCacheCreationTimeout", "[\"Transient\"]" },
+	{ FW_EVICTED, "FrameworkEvicted", "[\"Transient\"]" },
 	{ FW_POD_REFUSED, "PodCreationPermanentError", "[\"Permanent\"]" },
 	{ FW_STOPPED, "StopFrameworkRequested", "[\"Permanent\"]" },
 	{ FW_ATTEMPT_ENDED, "FrameworkAttemptCompletion", "[\"Permanent\"]" },
@@ -229,6 +230,8 @@ struct fw_decision fw_decide(struct fw_sync *s, const struct fw_policy *p, const
 	if (o->code == FW_STOPPED || o->code == FW_ATTEMPT_ENDED || o->code == FW_TASK_REMOVED ||
 	    c->once)
 		return (struct fw_decision){ false, true, 0 };
+	if (o->code == FW_EVICTED)
+		return (struct fw_decision){ true, false, 0 };
 	/* Those of nodes and of the cluster are below 0, and a conflict is about resources. */
 	bool bound = c->alike_max > 0 && o->code > 0 && !o->conflict && fw_alike(l) >= c->alike_max;
 	if (p->fancy && !o->succeeded && o->transient && !bound) {

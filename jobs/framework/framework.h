@@ -57,6 +57,19 @@ void framework_free(struct framework *f);
  */
 int framework_put(struct framework *f, struct span object, struct err *e);
 
+/* A role of the spec, and its tasks that have not ended for good. */
+struct framework_role {
+	const char *name;
+	struct span pod; /* the template, JSON; p NULL after framework_slim */
+	int64_t number;  /* of tasks, in the spec */
+	int64_t left;    /* of tasks in the status, with those that are to be scaled away */
+	bool runs;       /* all of them that are wanted run */
+};
+/* The i-th one; false: there are not so many. */
+bool framework_role_at(const struct framework *f, size_t i, struct framework_role *out);
+/* How many tasks of this role that come before this one have not ended for good. */
+int64_t framework_tasks_before(const struct framework *f, const char *role, int64_t index);
+
 /* Forgets the templates of pods, to save memory.  A put must come before the next call of
  * framework_object, or a sync whose `create` needs them. */
 void framework_slim(struct framework *f);
@@ -141,6 +154,8 @@ struct framework_object {
 	int64_t index;          /* of its task */
 	int64_t attempt, retry; /* of the Framework, and of the task; from 0 */
 	const char *task_uid;
+	/* JSON in the form of a pod, which is merged into the template; p NULL: nothing. */
+	struct span more;
 };
 /* The body of the request that creates it: for a pod the template with what FrameworkController
  * adds.  All else of the template is copied as it is written: null, numbers of any size, members
@@ -163,6 +178,9 @@ struct framework_client {
 	/* The status before this sync is not stored yet: no attempt that has ended is replaced (the
 	 * result is `pending`). */
 	bool unstored;
+	/* Why the present attempt must give its resources back, or NULL: it is ended as by a stop,
+	 * and tried again, which does not count. */
+	const char *evicted;
 	/* The object of this name; uid: of the one in the status, or NULL. */
 	enum framework_presence (*configmap)(void *arg, const char *name, const char *uid,
 	                                     struct framework_configmap *out);

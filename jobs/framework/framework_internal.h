@@ -35,6 +35,7 @@ enum {
 	FW_POD_DELETED = -101,
 	FW_CONFIGMAP_NOT_SEEN = -110,
 	FW_POD_NOT_SEEN = -111,
+	FW_EVICTED = -130, /* not of FrameworkController */
 	FW_POD_REFUSED = -200,
 	FW_STOPPED = -210,
 	FW_ATTEMPT_ENDED = -220,

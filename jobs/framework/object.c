@@ -161,6 +161,31 @@ void framework_slim(struct framework *f)
 	arena_done(&f->spec.templates);
 }
 
+bool framework_role_at(const struct framework *f, size_t i, struct framework_role *out)
+{
+	if (i >= f->spec.n_roles)
+		return false;
+	const struct fw_role_spec *spec = &f->spec.roles[i];
+	const struct fw_role *r = fw_role_find(f, spec->name);
+	*out = (struct framework_role){ spec->name, spec->pod, spec->number, 0, true };
+	for (size_t k = 0; r && k < r->n; k++) {
+		const struct fw_task *t = &r->tasks[k];
+		bool left = t->life.state != FW_COMPLETED;
+		out->left += left;
+		out->runs = out->runs && (!left || t->removing || t->life.state == FW_RUNNING);
+	}
+	return true;
+}
+
+int64_t framework_tasks_before(const struct framework *f, const char *role, int64_t index)
+{
+	const struct fw_role *r = fw_role_find(f, role);
+	int64_t n = 0;
+	for (int64_t k = 0; r && k < index && k < (int64_t)r->n; k++)
+		n += r->tasks[k].life.state != FW_COMPLETED;
+	return n;
+}
+
 const char *framework_state(const struct framework *f)
 {
 	return f->has_status ? FW_STATES[f->life.state] : "";

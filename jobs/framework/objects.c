@@ -223,8 +223,9 @@ static void objects_put_container(struct str *out, const struct object_fact *tol
 }
 
 static void objects_write_pod(struct str *out, const struct framework *f, const struct fw_role *r,
-                              size_t index)
+                              const struct framework_object *o)
 {
+	size_t index = (size_t)o->index;
 	static const char *const LISTS[] = { "containers", "initContainers" };
 	char configmap[FW_NAME_MAX];
 	char name[FW_NAME_MAX];
@@ -250,7 +251,12 @@ static void objects_write_pod(struct str *out, const struct framework *f, const 
 	};
 	const json_t *place = json_object_get(f->spec.places, r->name); /* else it is at its end */
 	struct span template = place ? f->spec.roles[json_integer_value(place)].pod : SPAN("{}");
+	STR_AUTO merged = STR_INIT(out->max);
 	assert(template.p); /* framework_slim has forgotten it */
+	if (o->more.p) {
+		objects_merge(&merged, template, o->more, told);
+		template = str_view(&merged);
+	}
 	objects_put_head(&added, f, "Pod", name,
 	                 &(struct object_owner){ "v1", "ConfigMap", configmap, uid });
 	objects_put_facts(&added, "labels", told + FC_LABELS_AT, FC_LABELS);
@@ -266,7 +272,7 @@ static void objects_write_pod(struct str *out, const struct framework *f, const 
 	}
 	str_puts(&added, "}}");
 	objects_merge(out, template, str_view(&added), told);
-	out->full |= added.full;
+	out->full |= added.full || merged.full;
 }
 
 static void objects_write_configmap(struct str *out, const struct framework *f)
@@ -296,7 +302,7 @@ void framework_object_write(const struct framework *f, const struct framework_ob
 	if (o->kind == FRAMEWORK_CONFIGMAP)
 		objects_write_configmap(out, f);
 	else if (r && (size_t)o->index < r->n)
-		objects_write_pod(out, f, r, (size_t)o->index);
+		objects_write_pod(out, f, r, o);
 }
 
 const struct node *framework_object(const struct framework *f, const struct framework_object *o,

@@ -213,13 +213,15 @@ static void object_create(struct sync_object *o)
 	const struct framework_client *w = o->s->w;
 	struct framework_created made = { 0 };
 	struct framework_pod other;
-	const struct framework_object object = { o->t ? FRAMEWORK_POD : FRAMEWORK_CONFIGMAP,
-		                                 o->name,
-		                                 o->t ? o->r->name : NULL,
-		                                 (int64_t)o->index,
-		                                 o->s->f->life.id,
-		                                 o->l->id,
-		                                 o->t ? o->t->uid : NULL };
+	const struct framework_object object = {
+		.kind = o->t ? FRAMEWORK_POD : FRAMEWORK_CONFIGMAP,
+		.name = o->name,
+		.role = o->t ? o->r->name : NULL,
+		.index = (int64_t)o->index,
+		.attempt = o->s->f->life.id,
+		.retry = o->l->id,
+		.task_uid = o->t ? o->t->uid : NULL,
+	};
 	enum framework_answer a = w->create(w->arg, &object, &made);
 	struct fw_outcome *refused =
 	    o->t && a == FRAMEWORK_REFUSED ? fw_pod_refused(made.http, made.status) : NULL;
@@ -519,6 +521,8 @@ static void sync_tasks(struct sync_object *o)
 			fw_complete(o->s, false, sync_stopped());
 		else
 			fw_rules(o->s);
+		if (o->s->w->evicted && !sync_completing(f))
+			fw_complete(o->s, false, fw_outcome_new(FW_EVICTED, o->s->w->evicted));
 	}
 	bool running = false;
 	for (size_t i = 0; i < f->n_roles; i++) {

@@ -9,25 +9,30 @@ enum { SEGMENT_MAX = 253 };
 
 /* clang-format off */
 static const struct resource RESOURCES[KIND_MAX] = {
-	[KIND_FRAMEWORK] = { "Framework", "frameworkcontroller.microsoft.com", "frameworks", true },
-	[KIND_SECRET] = { "Secret", "", "secrets", true },
-	[KIND_CONFIGMAP] = { "ConfigMap", "", "configmaps", true },
-	[KIND_PRIORITYCLASS] = { "PriorityClass", "scheduling.k8s.io", "priorityclasses", false },
-	[KIND_SERVICEACCOUNT] = { "ServiceAccount", "", "serviceaccounts", true },
-	[KIND_TOKENREVIEW] = { "TokenReview", "authentication.k8s.io", "tokenreviews", false },
-	[KIND_PODTEMPLATE] = { "PodTemplate", "", "podtemplates", true },
-	[KIND_CLAIM] = { "PersistentVolumeClaim", "", "persistentvolumeclaims", true },
-	[KIND_VOLUME] = { "PersistentVolume", "", "persistentvolumes", false },
-	[KIND_NODE] = { "Node", "", "nodes", false },
-	[KIND_NAMESPACE] = { "Namespace", "", "namespaces", false },
-	[KIND_POD] = { "Pod", "", "pods", true },
-	[KIND_EVENT] = { "Event", "", "events", true },
-	[KIND_LEASE] = { "Lease", "coordination.k8s.io", "leases", true },
-	[KIND_STATEFULSET] = { "StatefulSet", "apps", "statefulsets", true },
+	[KIND_FRAMEWORK] = { "Framework", "frameworkcontroller.microsoft.com", "frameworks", true, NULL },
+	[KIND_SECRET] = { "Secret", "", "secrets", true, NULL },
+	[KIND_CONFIGMAP] = { "ConfigMap", "", "configmaps", true, NULL },
+	[KIND_PRIORITYCLASS] = { "PriorityClass", "scheduling.k8s.io", "priorityclasses", false, NULL },
+	[KIND_SERVICEACCOUNT] = { "ServiceAccount", "", "serviceaccounts", true, NULL },
+	[KIND_TOKENREVIEW] = { "TokenReview", "authentication.k8s.io", "tokenreviews", false, NULL },
+	[KIND_PODTEMPLATE] = { "PodTemplate", "", "podtemplates", true, NULL },
+	[KIND_CLAIM] = { "PersistentVolumeClaim", "", "persistentvolumeclaims", true, NULL },
+	[KIND_VOLUME] = { "PersistentVolume", "", "persistentvolumes", false, NULL },
+	[KIND_NODE] = { "Node", "", "nodes", false, NULL },
+	[KIND_NAMESPACE] = { "Namespace", "", "namespaces", false, NULL },
+	[KIND_POD] = { "Pod", "", "pods", true, NULL },
+	[KIND_EVENT] = { "Event", "", "events", true, NULL },
+	[KIND_LEASE] = { "Lease", "coordination.k8s.io", "leases", true, NULL },
+	[KIND_STATEFULSET] = { "StatefulSet", "apps", "statefulsets", true, NULL },
 	[KIND_ACCESS_REVIEW] = { "SelfSubjectAccessReview", "authorization.k8s.io",
-				 "selfsubjectaccessreviews", false },
-	[KIND_VERSION] = { "version", "", "version", false },
-	[KIND_API_GROUP] = { "APIGroup", "", "frameworkcontroller.microsoft.com", false },
+				 "selfsubjectaccessreviews", false, NULL },
+	[KIND_VERSION] = { "version", "", "version", false, NULL },
+	[KIND_API_GROUP] = { "APIGroup", "", "frameworkcontroller.microsoft.com", false, NULL },
+	[KIND_WORKLOAD] = { "Workload", KUEUE_GROUP, "workloads", true, KUEUE_VERSION },
+	[KIND_FLAVOR] = { "ResourceFlavor", KUEUE_GROUP, "resourceflavors", false, KUEUE_VERSION },
+	[KIND_WORKLOAD_PRIORITY] = { "WorkloadPriorityClass", KUEUE_GROUP, "workloadpriorityclasses",
+				     false, KUEUE_VERSION },
+	[KIND_LOCAL_QUEUE] = { "LocalQueue", KUEUE_GROUP, "localqueues", true, KUEUE_VERSION },
 };
 /* clang-format on */
 
@@ -69,7 +74,7 @@ int path_write(struct str *out, enum object_kind kind, const char *namespace_nam
 	if (kind == KIND_API_GROUP)
 		str_puts(out, "/apis");
 	else if (r->group[0])
-		str_printf(out, "/apis/%s/v1", r->group);
+		str_printf(out, "/apis/%s/%s", r->group, r->version ? r->version : "v1");
 	else if (kind != KIND_VERSION)
 		str_puts(out, "/api/v1");
 	if (r->namespaced && namespace_name)

@@ -21,11 +21,16 @@
 #define METADATA_TYPE      "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 #define METADATA_LIST_TYPE "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
+/* Kueue serves this version since 0.15. */
+#define KUEUE_GROUP   "kueue.x-k8s.io"
+#define KUEUE_VERSION "v1beta2"
+
 struct resource {
 	const char *kind;   /* "Framework" */
-	const char *group;  /* "frameworkcontroller.microsoft.com", "" for the core group; of v1 */
+	const char *group;  /* "frameworkcontroller.microsoft.com", "" for the core group */
 	const char *plural; /* "frameworks" */
 	bool namespaced;
+	const char *version; /* of the group; NULL: v1 */
 };
 
 const struct resource *resource_of(enum object_kind kind);

@@ -88,6 +88,7 @@ struct store_request {
 	const char *query;          /* percent-encoded, without '?'; NULL for none */
 	bool whole;                 /* the whole object, not its metadata alone */
 	bool json_patch;            /* PATCH: RFC 6902; a failed test is STORE_REFUSED, 422 */
+	bool of_status;             /* PATCH: of the subresource `status`; not in the database */
 	const char *user;           /* new requests of users are started in turn; NULL: no user */
 	struct span body[3];        /* sent one after the other */
 	/* CREATE in a store that is atomic: the objects that are created with it, or not at all;

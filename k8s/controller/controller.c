@@ -30,15 +30,20 @@ enum {
 	UNRENEWED_MS = 300000,
 };
 
+/* Workloads are followed when a Framework is in a queue of Kueue. */
+enum { WORKLOADS = CONTROLLER_WATCHES - 1 };
 static const enum object_kind WATCHED[CONTROLLER_WATCHES] = { KIND_FRAMEWORK, KIND_CONFIGMAP,
-	                                                      KIND_POD };
+	                                                      KIND_POD, KIND_WORKLOAD };
+
+enum { TROUBLE_NONE, TROUBLE_ABSENT /* the API server does not know the kind */, TROUBLE_OTHER };
 
 /* A collection that is followed; its callbacks are called by the thread of the reflector. */
 struct watched {
 	struct controller *c;
 	enum object_kind kind;
 	struct reflector *reflector;
-	bool listed; /* the loop's: a list was complete */
+	bool listed;        /* the loop's: a list was complete */
+	atomic_int trouble; /* TROUBLE_... */
 	struct watch_counts *counts;
 };
 
@@ -57,7 +62,8 @@ struct controller {
 	struct notices notices;
 	bool troubled; /* the Lease cannot be used: the Lease's thread */
 	bool passive, stopping;
-	unsigned term; /* of the Lease */
+	unsigned term;     /* of the Lease */
+	int kueue_trouble; /* that the rules know */
 };
 
 /* A request of the rules. */
@@ -148,9 +154,9 @@ static void watched_seen(void *arg, int64_t version)
 
 static void watched_trouble(void *arg, const char *why, bool absent)
 {
-	const struct watched *w = arg;
-	(void)absent;
+	struct watched *w = arg;
 	counter_add(&w->counts->outages, why != NULL);
+	atomic_store(&w->trouble, !why ? TROUBLE_NONE : absent ? TROUBLE_ABSENT : TROUBLE_OTHER);
 	controller_say(w->c, why != NULL,
 	               why ? "a collection cannot be followed; trying again"
 	                   : "a collection is followed again",
@@ -215,11 +221,11 @@ static int64_t controller_send(struct controller *c)
 static void controller_list_ended(struct controller *c, enum object_kind kind)
 {
 	size_t listed = 0;
-	for (size_t i = 0; i < CONTROLLER_WATCHES; i++) {
+	for (size_t i = 0; i < WORKLOADS; i++) {
 		c->watched[i].listed |= c->watched[i].kind == kind;
 		listed += c->watched[i].listed;
 	}
-	if (listed < CONTROLLER_WATCHES || counter_get(&c->counts->phase) != CONTROLLER_LISTING)
+	if (listed < WORKLOADS || counter_get(&c->counts->phase) != CONTROLLER_LISTING)
 		return;
 	counter_set(&c->counts->phase, CONTROLLER_LEADING);
 	controller_say(c, false, "all objects are known", NULL, NULL);
@@ -257,6 +263,59 @@ static void controller_take_events(struct controller *c)
 	}
 }
 
+/* Follows the i-th collection.  -1 and *e. */
+static int controller_follow(struct controller *c, size_t i, struct err *e)
+{
+	struct watched *w = &c->watched[i];
+	*w = (struct watched){ c, WATCHED[i], .counts = &c->counts->watches[i] };
+	counter_set(&w->counts->seen_ms, (uint64_t)clock_ms());
+	w->reflector = reflector_new(
+	    &(struct reflector_settings){
+		.login = c->set.login,
+		.namespace_name = c->set.namespace_name,
+		.kind = w->kind,
+		.metadata = w->kind == KIND_CONFIGMAP,
+		.selector = w->kind == KIND_FRAMEWORK ? NULL : "labelSelector=FC_FRAMEWORK_NAME",
+		.page = LIST_PAGE,
+		.max_object = RULES_OBJECT_MAX,
+		.begin = watched_begin,
+		.end = watched_end,
+		.put = watched_put,
+		.remove = watched_gone,
+		.seen = watched_seen,
+		.trouble = watched_trouble,
+		.arg = w,
+	    },
+	    e);
+	return w->reflector ? 0 : -1;
+}
+
+/* Workloads are followed from the first Framework on that needs them.  If they cannot be, the
+ * reflector asks again each minute. */
+static void controller_follow_kueue(struct controller *c)
+{
+	static const char *const WHY[] = {
+		[TROUBLE_NONE] = NULL,
+		[TROUBLE_ABSENT] = "Kueue 0.15 or later is not installed in this cluster",
+		[TROUBLE_OTHER] =
+		    "the controller cannot read Workloads of Kueue; its log says why, "
+		    "and k8s/deploy/options/kueue has the rights",
+	};
+	ERR_AUTO e = { 0 };
+	struct watched *w = &c->watched[WORKLOADS];
+	struct rules_time now = controller_now();
+	if (!rules_wants_workloads(c->rules))
+		return;
+	if (!w->reflector && !c->kueue_trouble && controller_follow(c, WORKLOADS, &e) < 0)
+		controller_say(c, true, "Workloads cannot be followed", NULL, err_msg(&e));
+	int trouble = w->reflector ? atomic_load(&w->trouble) : TROUBLE_OTHER;
+	if (trouble == c->kueue_trouble)
+		return;
+	c->kueue_trouble = trouble;
+	counter_set(&w->counts->seen_ms, trouble == TROUBLE_ABSENT ? 0 : (uint64_t)now.ms);
+	rules_no_workloads(c->rules, &now, WHY[trouble]);
+}
+
 /* ---- the loop ---- */
 
 /* Waits for an event, an answer or the order to stop. */
@@ -279,6 +338,7 @@ static void controller_lead(struct controller *c)
 		counter_set(&c->counts->turn_ms, (uint64_t)clock_ms());
 		store_reap(c->store);
 		controller_take_events(c);
+		controller_follow_kueue(c);
 		int64_t ms = controller_send(c);
 		store_start(c->store);
 		if (counter_get(&c->counts->rules.passive) != c->passive) {
@@ -339,32 +399,9 @@ static int controller_begin(struct controller *c, struct err *e)
 	c->term = lease_terms(c->lease);
 	c->notices = (struct notices){ .store = c->store, .counts = &c->counts->notices };
 	counter_set(&c->counts->held_ms, (uint64_t)clock_ms());
-	for (size_t i = 0; i < CONTROLLER_WATCHES; i++) {
-		struct watched *w = &c->watched[i];
-		*w = (struct watched){ c, WATCHED[i], .counts = &c->counts->watches[i] };
-		counter_set(&w->counts->seen_ms, (uint64_t)clock_ms());
-		w->reflector = reflector_new(
-		    &(struct reflector_settings){
-			.login = c->set.login,
-			.namespace_name = c->set.namespace_name,
-			.kind = w->kind,
-			.metadata = w->kind == KIND_CONFIGMAP,
-			.selector =
-			    w->kind == KIND_FRAMEWORK ? NULL : "labelSelector=FC_FRAMEWORK_NAME",
-			.page = LIST_PAGE,
-			.max_object = RULES_OBJECT_MAX,
-			.begin = watched_begin,
-			.end = watched_end,
-			.put = watched_put,
-			.remove = watched_gone,
-			.seen = watched_seen,
-			.trouble = watched_trouble,
-			.arg = w,
-		    },
-		    e);
-		if (!w->reflector)
+	for (size_t i = 0; i < WORKLOADS; i++)
+		if (controller_follow(c, i, e) < 0)
 			return -1;
-	}
 	counter_set(&c->counts->phase, CONTROLLER_LISTING);
 	return 0;
 }

@@ -14,7 +14,7 @@
  * rules.  Each request ends before the Lease does.
  *
  * Rights: leases create, get, patch in the namespace of the login; what the rules send; frameworks,
- * configmaps, pods list, watch; events create, patch.
+ * configmaps, pods list, watch; events create, patch; workloads list, watch.
  *
  * Thread: main
  */
@@ -29,8 +29,9 @@ enum controller_phase {
 	CONTROLLER_ENDED,
 };
 
-/* The collections that it follows: Frameworks, ConfigMaps, pods. */
-enum { CONTROLLER_WATCHES = 3 };
+/* The collections that it follows: Frameworks, ConfigMaps, pods; and Workloads of Kueue, if a
+ * Framework is in one of its queues. */
+enum { CONTROLLER_WATCHES = 4 };
 
 struct watch_counts {
 	atomic_ullong seen_ms; /* the last message; 0: it is not followed */

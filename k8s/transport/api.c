@@ -116,6 +116,8 @@ static int transfer_set_url(const struct api_store *a, struct transfer *t,
 	str_puts(&url, a->login->url);
 	if (path_write(&url, r->kind, namespace_name, collection ? NULL : r->name) != 0)
 		return -1;
+	if (r->of_status)
+		str_puts(&url, "/status");
 	if (r->dry_run)
 		str_puts(&url, "?dryRun=All");
 	if (query.n > 0)

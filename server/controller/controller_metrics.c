@@ -74,7 +74,8 @@ static void controller_put_latency(const struct scrape *s)
 /* Of each watch: its age, or the counter at this offset. */
 static void controller_put_watches(const struct scrape *s)
 {
-	static const char *const NAMES[CONTROLLER_WATCHES] = { "frameworks", "configmaps", "pods" };
+	static const char *const NAMES[CONTROLLER_WATCHES] = { "frameworks", "configmaps", "pods",
+		                                               "workloads" };
 	for (size_t i = 0; i < CONTROLLER_WATCHES; i++) {
 		const struct watch_counts *c = &COUNTS(s)->watches[i];
 		char labels[METRIC_LABELS_MAX];

@@ -161,8 +161,8 @@ void job_waiting_put(struct str *out, const struct job_entry *job, const struct 
 	struct span reason = span_of(NEGLECTED[why->neglect].reason);
 	struct span message = span_of(NEGLECTED[why->neglect].message);
 	if (why->machine.n) {
-		kind = job->held ? "order" : "machine";
-		reason = job->held ? SPAN("Held") : SPAN("Waiting");
+		kind = job->held ? "order" : *job->waits ? "queue" : "machine";
+		reason = job->held ? SPAN("Held") : *job->waits ? SPAN("Queued") : SPAN("Waiting");
 		message = why->machine;
 	} else if (v) {
 		kind = event_kind(v)->kind;

@@ -95,7 +95,9 @@ struct span job_look_machine(const struct request *r, const struct job_entry *jo
 	int64_t most = atomic_load(&r->loop->server->node_gpus);
 	if (job->held)
 		return job_look_hold(r, job, a);
-	if (engine)
+	if (*job->waits)
+		why = span_of(job->waits);
+	else if (engine)
 		why = engine_waiting(engine, span_of(job->uid), a);
 	else if (most > 0 && job->gpus > most * job->tasks)
 		why = span_of(arena_printf(a,

@@ -342,6 +342,15 @@ static int submit_claim(struct submit *s, struct err *e)
 }
 
 /* The objects of the job, in the arena; NULL and *e. */
+/* The facts of the file of --facts about all users, also if these come from a cluster. */
+static void submit_file_facts(const struct request *r, struct facts *facts)
+{
+	if (!r->loop->has->accounts)
+		return;
+	facts->pod_names = account_file(r->loop->has->accounts)->pod_names;
+	facts->queues = account_file(r->loop->has->accounts)->queues;
+}
+
 static struct objects *submit_build(struct submit *s, const char *id, struct err *e)
 {
 	struct request *r = s->r;
@@ -352,8 +361,7 @@ static struct objects *submit_build(struct submit *s, const char *id, struct err
 	scheduler_facts(&view, &r->arena, &facts);
 	facts.submitted_ms = clock_wall_ms();
 	facts.code = s->code;
-	if (r->loop->has->accounts)
-		facts.pod_names = account_file(r->loop->has->accounts)->pod_names;
+	submit_file_facts(r, &facts);
 	int again = idempotency_claim(s, e);
 	/* A job that was made stays made, also if the user may have fewer now. */
 	if (again < 0 || (!again && submit_claim(s, e) < 0))

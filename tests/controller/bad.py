@@ -283,24 +283,29 @@ def test_quota_of_no_pods(check, scene):
     others_go_on(check, scene, "quota")
 
 
+def certificate():
+    """(context of a server on loopback, its caBundle)"""
+    directory = tempfile.mkdtemp(prefix="rest-lit-admission.")
+    key, cert = (os.path.join(directory, n) for n in ("key", "cert"))
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
+                    "-keyout", key, "-out", cert], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    with open(cert, "rb") as f:
+        return context, base64.b64encode(f.read()).decode()
+
+
 class Webhook(Closing):
     """Admission of pods: `answer(pod)` gives (allowed, message, JSON Patch or None)."""
 
     def __init__(self, scene, answer):
-        directory = tempfile.mkdtemp(prefix="rest-lit-admission.")
-        key, cert = (os.path.join(directory, n) for n in ("key", "cert"))
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                        "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
-                        "-keyout", key, "-out", cert], check=True, capture_output=True)
+        context, bundle = certificate()
 
         class Handler(_Review):
             decide = staticmethod(answer)
 
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(cert, key)
         self.scene, self.server = scene, Threads(Handler, context)
-        with open(cert, "rb") as f:
-            bundle = base64.b64encode(f.read()).decode()
         code, value = scene.api("POST", HOOKS, {
             "kind": "MutatingWebhookConfiguration", "apiVersion": "admissionregistration.k8s.io/v1",
             "metadata": {"name": "pods"},

@@ -14,9 +14,11 @@ import ends
 import hand
 import late
 import posts
+import queues
 from cluster import end_in_order, step
 from count import Count
 from harness import BINARY, Checks, choose, tests_of
+from kueue import replay
 
 WHOLE = os.environ.get("TEST_WHOLE") == "1"
 
@@ -25,7 +27,7 @@ def main():
     if not os.access(BINARY, os.X_OK):
         sys.exit(f"{BINARY} is not there: make")
     words = sys.argv[1:]
-    tests = choose([*ends.SHORT, *ends.LONG, *tests_of(posts), *tests_of(bad), *tests_of(late), *tests_of(hand), ends.LAST], words) \
+    tests = choose([*ends.SHORT, *ends.LONG, *tests_of(posts), *tests_of(bad), *tests_of(late), *tests_of(hand), *tests_of(replay), *tests_of(queues), ends.LAST], words) \
         if words or WHOLE else [
             *ends.SHORT, posts.test_pods_are_the_template_and_what_is_added, late.test_one_late_or_lost_request_changes_no_end,
             ends.LAST]

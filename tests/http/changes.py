@@ -29,12 +29,13 @@ FACTS = {
 class Yard(Scene):
     """A server for these users with a fake API server, or (api=False) on a directory."""
 
-    def __init__(self, *arguments, api=True):
+    def __init__(self, *arguments, api=True, facts=None):
+        self.facts = facts or FACTS
         super().__init__(api)
         self.server = self.serve(*arguments)
 
     def serve(self, *arguments):
-        who = ("--facts", write_file(self.directory, "facts.json", json.dumps(FACTS)),
+        who = ("--facts", write_file(self.directory, "facts.json", json.dumps(self.facts)),
                "--jwt-secret-file", write_file(self.directory, "jwt-secret", SECRET),
                "--token-check", "signature", *NO_LIMITS, *arguments)
         if self.api:

@@ -330,6 +330,38 @@ def test_details_report_that_no_controller_handles_the_job(check):
             "message": "this server only keeps jobs (--engine=none); nothing runs them"})
 
 
+def test_job_in_a_queue_of_kueue_says_why_it_waits(check):
+    """The label of its virtual cluster or of extras.queue; the sentence that the controller has written."""
+    facts = {"virtualClusters": {"default": {"queue": "research", "queues": ["night"]}, "free": {}}, "users": {"alice": {}}}
+    with Yard(facts=facts) as yard:
+        yard.warm()
+
+        def queue_of(name, **more):
+            yard.submit(json.dumps({**json.loads(job_v2(name)), **more}))
+            made = yard.object(name)
+            return made, made["metadata"]["labels"].get("kueue.x-k8s.io/queue-name")
+        made, queue = queue_of("usual")
+        check.equal("that of the virtual cluster", queue, "research")
+        check.equal("that of the job", queue_of("chosen", extras={"queue": "night"})[1], "night")
+        check.equal("none", queue_of("free", defaults={"virtualCluster": "free"})[1], None)
+        refused = yard.ask("alice", "POST", "/api/v2/jobs", json.dumps({
+            **json.loads(job_v2("refused")), "defaults": {"virtualCluster": "free"}, "extras": {"queue": "night"}}))
+        check.equal("one of another virtual cluster", refused.status, 403)
+        refused = yard.ask("alice", "POST", "/api/v2/jobs",
+                           json.dumps({**json.loads(job_v2("refused")), "extras": {"queue": "other"}}))
+        check.equal("another one", refused.status, 403)
+        check.ok("says where", "/extras/queue" in str(refused.json) and "`other` is not one of the virtual cluster" in str(refused.json),
+                 refused.json)
+        text = "waits for the queue research: 2 more needed"
+        waiting = {**made, "metadata": {"annotations": {**made["metadata"]["annotations"], "rest-lit/waiting": text}}}
+        yard.api.update("frameworks", made["metadata"]["name"], waiting)
+        yard.api.settle()
+        wanted = {"kind": "queue", "reason": "Queued", "message": text}
+        check.ok("details", wait_until(lambda: yard.ask("alice", "GET", "/api/v2/jobs/alice~usual").json["jobStatus"].get(
+            "waitingReason") == wanted))
+        check.equal("the row", [r.get("waitingReason") for r in yard.ask("alice", "GET", "/api/v2/jobs?keyword=usual").json], [wanted])
+
+
 def test_details_are_304_for_the_current_etag(check):
     """A client with the current response gets 304."""
     with Yard() as yard:

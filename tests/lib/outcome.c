@@ -112,6 +112,10 @@ static json_t *collect(const struct objects *objects)
 		case KIND_ACCESS_REVIEW:
 		case KIND_VERSION:
 		case KIND_API_GROUP:
+		case KIND_WORKLOAD:
+		case KIND_FLAVOR:
+		case KIND_WORKLOAD_PRIORITY:
+		case KIND_LOCAL_QUEUE:
 		case KIND_MAX:
 			break;
 		}

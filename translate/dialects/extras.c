@@ -246,6 +246,9 @@ void extras_read(struct parse_context *r)
 		             "must be at most %" PRId64
 		             ", the limit for all jobs (--max-duration), is %" PRId64,
 		             r->set->max_duration_s, r->job->max_duration_s);
+	struct field queue = field_get(&extras, "queue");
+	r->job->queue = field_text(&queue);
+	r->job->queue_where = field_place(r->a, &queue);
 	suggest_members(r, &extras, EXTRAS_KNOWN);
 	warn_of_cluster(r, &extras, ELSEWHERE);
 	storages_read(r, &extras);

@@ -128,6 +128,8 @@ struct job {
 	struct place jobssh_where; /* of `jobssh: true`; line 0: not requested */
 	struct place sshd_where;   /* of what starts sshd in a task; line 0: nothing does */
 	bool needs_key;            /* extras.distributed: tasks log in to each other */
+	struct span queue;         /* extras.queue; n == 0: not given */
+	struct place queue_where;
 	bool fancy_retry;
 	int64_t retry_max;
 	struct place retry_where; /* of the member that gives it; line 0 if it is absent */

@@ -118,6 +118,7 @@ struct facts {
 	const struct node *extension; /* the extension of the user, a map, or NULL */
 	unsigned grants;              /* enum grant */
 	const struct node *pod_names; /* a list of text: podMetadata of the file; NULL: none */
+	const struct node *queues;    /* virtualClusters of the file, if it is a map; else NULL */
 	const struct hived *hived;
 	const struct hived_status *hived_status; /* NULL: unknown */
 	int64_t submitted_ms;                    /* submission time, milliseconds since the epoch */

@@ -135,6 +135,21 @@ static int write_framework(const struct scope *s, struct object *o, struct err *
 	return framework_too_large(s, e);
 }
 
+/* The virtual cluster of the job has the queue that it asks for. */
+static bool queue_is_allowed(const struct scope *s)
+{
+	const struct member *own = node_member(s->facts->queues, s->job->virtual_cluster);
+	const struct node *usual = node_get(own ? &own->value : NULL, "queue");
+	const struct node *more = node_get(own ? &own->value : NULL, "queues");
+	struct span queue = s->job->queue;
+	if (usual && span_eq(node_span(usual), queue))
+		return true;
+	for (size_t i = 0; i < node_items(more); i++)
+		if (span_eq(node_span(&more->item[i]), queue))
+			return true;
+	return false;
+}
+
 /* 403 if the user may not use the virtual cluster of the job, or if a role asks for something that
  * the user is not granted.  Profile openpai grants all. */
 static int allocations_check(const struct scope *s, struct err *e)
@@ -149,6 +164,14 @@ static int allocations_check(const struct scope *s, struct err *e)
 		return err_at(e, FORBIDDEN, s->job->virtual_cluster_where,
 		              "virtual cluster `%s` is not granted to %s",
 		              arena_quoted(s->a, s->job->virtual_cluster), s->job->user);
+	if (s->job->queue.n && !queue_is_allowed(s))
+		return err_at(
+		    e, FORBIDDEN, s->job->queue_where,
+		    "the queue `%s` is not one of the virtual cluster `%s`; an "
+		    "administrator can name it in `virtualClusters: {%s: {queues: [%s]}}` "
+		    "of the file of --facts",
+		    arena_quoted(s->a, s->job->queue), arena_quoted(s->a, s->job->virtual_cluster),
+		    arena_quoted(s->a, s->job->virtual_cluster), arena_quoted(s->a, s->job->queue));
 	for (size_t i = 0; s->set->profile != PROFILE_OPENPAI && i < s->job->n_roles; i++) {
 		const struct role *role = &s->job->roles[i];
 		unsigned missing = role->wants & ~f->grants;

@@ -58,6 +58,14 @@ static bool put_owner_uid(const struct scope *s, struct variable_output *o)
 	return true;
 }
 
+/* The queue of the job, else that of its virtual cluster. */
+static struct span job_queue(const struct scope *s)
+{
+	const struct member *own = node_member(s->facts->queues, s->job->virtual_cluster);
+	const struct node *queue = node_get(own ? &own->value : NULL, "queue");
+	return s->job->queue.n ? s->job->queue : queue ? node_span(queue) : SPAN("");
+}
+
 /* clang-format off */
 PUT_STRING(put_job_hash, s->job->hash)
 PUT_TEXT(put_job_id, s->job->id)
@@ -74,6 +82,7 @@ PUT_BOOL(put_job_gang, s->job->gang)
 PUT_OPTIONAL(put_job_gpu_type, s->job->gpu_type.n, out_text(o, s->job->gpu_type))
 PUT_OPTIONAL(put_job_hived_class, s->job->hived && s->job->hived->priority_class.n, out_text(o, s->job->hived->priority_class))
 PUT_OPTIONAL(put_job_max_duration, s->job->max_duration_s || s->set->max_duration_s, str_int(o->s, s->job->max_duration_s ?: s->set->max_duration_s))
+PUT_OPTIONAL(put_job_queue, job_queue(s).n, out_text(o, job_queue(s)))
 PUT_OPTIONAL(put_mark_creating, is_created_first(s), out_text(o, SPAN("true")))
 PUT_OPTIONAL(put_mark_idempotency, s->mark->idempotency, out_text(o, span_of(s->mark->idempotency)))
 PUT_OPTIONAL(put_mark_webhook, s->mark->webhook, out_text(o, span_of(s->mark->instance)))
@@ -97,6 +106,7 @@ static const struct variable JOB_ROWS[] = {
 	{ "job.retryMax",       VARIABLE_NUMBER, false, SCOPE_JOB,         put_job_retry_max,       "OpenPAI",                         "`jobRetryCount` (v1: `retryCount`), or 0." },
 	{ "job.gang",           VARIABLE_BOOL,   false, SCOPE_JOB,         put_job_gang,            "OpenPAI",                         "False only if `extras.gangAllocation` is the boolean false." },
 	{ "job.maxDuration",    VARIABLE_NUMBER, true,  SCOPE_JOB,         put_job_max_duration,    "ours",                            "`extras.maxDurationSec`, or the server's `--max-duration`; absent without either." },
+	{ "job.queue",          VARIABLE_TEXT,   true,  SCOPE_JOB,         put_job_queue,           "ours",                            "`extras.queue`, or `queue` of the virtual cluster in the file of `--facts`: a LocalQueue of Kueue; absent without either." },
 	{ "job.gpuType",        VARIABLE_TEXT,   true,  SCOPE_JOB,         put_job_gpu_type,        "ours",                            "`gpuType` of v1 jobs, a label value; absent if it is absent or empty, and in v2 jobs. No shipped template has it: for the administrator, see TEMPLATES.md." },
 	{ "job.taskRoles",      VARIABLE_LIST,   false, SCOPE_WHOLE_ROLES, put_job_task_roles,      "OpenPAI",                         "taskrole.yaml, once for every role, in the order of the job file." },
 	{ "job.priorityClass",  VARIABLE_TEXT,   true,  SCOPE_JOB,         put_job_priority_class,  "OpenPAI",                         "The job's own PriorityClass if there is one; else `pai-job-minimal-priority` in the profile openpai and nothing in the others." },

@@ -37,17 +37,12 @@ const char *suggest_placeholder(struct render *r, struct arena *a, struct span n
 	return n && n->type != NODE_NULL ? whole : NULL;
 }
 
-const char *const EXTRAS_KNOWN[] = { "code",
-	                             "com.microsoft.pai.runtimeplugin",
-	                             "distributed",
-	                             "env",
-	                             "gangAllocation",
-	                             "hivedScheduler",
-	                             "maxDurationSec",
-	                             "results",
-	                             "secretEnv",
-	                             "storages",
-	                             NULL };
+const char *const EXTRAS_KNOWN[] = { "code",           "com.microsoft.pai.runtimeplugin",
+	                             "distributed",    "env",
+	                             "gangAllocation", "hivedScheduler",
+	                             "maxDurationSec", "queue",
+	                             "results",        "secretEnv",
+	                             "storages",       NULL };
 
 void suggest_members(struct parse_context *r, const struct field *map, const char *const *known)
 {

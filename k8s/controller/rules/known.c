@@ -60,11 +60,13 @@ static bool metadata_is_usable(const struct rules_metadata *m)
 /* ---- ConfigMaps and pods --------------------------------------------------------------------- */
 
 struct pod_members {
-	struct span node, phase, reason, message, ip, host_ip, containers, init_containers;
+	struct span node, phase, reason, message, ip, host_ip, containers, init_containers, gates;
 };
 
 #define AT(member) offsetof(struct pod_members, member)
-static const struct scan_field POD_SPEC[] = { { "nodeName", SCAN_TO_TEXT, AT(node), NULL }, { 0 } };
+static const struct scan_field POD_SPEC[] = { { "nodeName", SCAN_TO_TEXT, AT(node), NULL },
+	                                      { "schedulingGates", SCAN_TO_RAW, AT(gates), NULL },
+	                                      { 0 } };
 static const struct scan_field POD_STATUS[] = {
 	{ "phase", SCAN_TO_TEXT, AT(phase), NULL },
 	{ "reason", SCAN_TO_TEXT, AT(reason), NULL },
@@ -114,11 +116,23 @@ static void pod_read_containers(struct span list, struct arena *a, struct framew
 	}
 }
 
+/* Kueue has not let it start. */
+static bool pod_is_gated(struct span gates, struct arena *a)
+{
+	struct span gate;
+	for (struct scan all = scan_begin(gates); scan_item(&all, &gate);)
+		if (span_is(scan_text(scan_get(gate, "name"), a), ADMISSION_GATE))
+			return true;
+	return false;
+}
+
 /* Containers matter only when the pod has ended. */
-static void pod_read_status(struct span object, struct arena *a, struct framework_pod *out)
+static void pod_read_status(struct span object, struct arena *a, struct framework_pod *out,
+                            bool *gated)
 {
 	struct pod_members m = { 0 };
 	(void)scan_fields(object, POD_MEMBERS, &m, a); /* odd ones are absent */
+	*gated = pod_is_gated(m.gates, a);
 	out->phase = pod_text(m.phase, a);
 	out->node = pod_text(m.node, a);
 	out->ip = pod_text(m.ip, a);
@@ -190,6 +204,10 @@ struct rules_object *object_find_known(struct rules_job *job, enum object_kind k
 	struct rules_object *o;
 	if (kind == KIND_CONFIGMAP)
 		return &job->configmap;
+	if (kind == KIND_WORKLOAD)
+		return make             ? &job_admission(job)->workload
+		       : job->admission ? &job->admission->workload
+		                        : NULL;
 	struct hash_key key = r->key; /* so that names of another job are elsewhere */
 	key.v[0] ^= (uint64_t)(uintptr_t)job;
 	size_t bucket = hash_bytes(&key, span_of(name)) % RULES_BUCKETS;
@@ -227,7 +245,7 @@ void object_free_known(struct rules_object *o)
 static void job_wake(struct rules_job *job, const struct rules_time *now)
 {
 	job->step.sync_ms = RULES_AT_ONCE;
-	if (job->framework)
+	if (job->framework || job->admission)
 		job_step_at(job, now->ms);
 }
 
@@ -264,7 +282,11 @@ void object_note(struct rules_object *o, const struct rules_time *now, struct sp
 	view.deletion_s = view.dying ? m.deletion_ms / 1000 : 0;
 	view.grace_s = m.grace_s > 0 ? m.grace_s : 0;
 	if (kind == KIND_POD)
-		pod_read_status(object, &a, &view);
+		pod_read_status(object, &a, &view, &o->gated);
+	if (o->gated) {
+		(void)job_admission(job);
+		job_tell(job, "PodGated", RULES_GATED);
+	}
 	bool replaces = o->state != OBJECT_NONE && strcmp(o->view.uid, view.uid) != 0;
 	if (replaces) { /* names are unique, so the other one is gone */
 		free(o->gone);
@@ -277,6 +299,11 @@ void object_note(struct rules_object *o, const struct rules_time *now, struct sp
 	object_keep_view(o, &view);
 	o->state = OBJECT_LIVE;
 	o->version = version;
+	if (kind == KIND_WORKLOAD) {
+		workload_note(o, object);
+		job_wake(job, now);
+		return;
+	}
 	o->unwatched = scan_get(m.labels, "FC_FRAMEWORK_NAME").p == NULL;
 	if (o->unwatched) {
 		job->step.unwatched_ms = now->ms + RULES_UNWATCHED_MS;
@@ -301,18 +328,19 @@ void object_note_gone(struct rules_object *o, const struct rules_time *now, cons
 	job_wake(o->job, now);
 }
 
-/* The job of a ConfigMap or pod: JOB-attempt, JOB-ROLE-INDEX. */
+/* The job of a Workload, JOB, of a ConfigMap, JOB-attempt, or of a pod, JOB-ROLE-INDEX. */
 static struct rules_object *object_of_event(struct rules *r, enum object_kind kind,
                                             const struct rules_metadata *m, struct arena *a,
                                             bool make)
 {
 	struct span name = span_to(m->name, span_chr(m->name, '-'));
 	bool configmap = kind == KIND_CONFIGMAP;
-	if (!metadata_is_usable(m) || !name.n || name.n == m->name.n ||
+	bool workload = kind == KIND_WORKLOAD;
+	if (!metadata_is_usable(m) || !name.n || (name.n == m->name.n) != workload ||
 	    (configmap && !span_is(span_from(m->name, name.n), "-attempt")))
 		return NULL;
 	struct rules_job *job = job_of_name(r, m->namespace_name, name, make);
-	if (!job || job->state == JOB_ENDED)
+	if (!job || (job->state == JOB_ENDED && !workload))
 		return NULL;
 	return object_find_known(job, kind, arena_dup(a, m->name), make);
 }
@@ -334,8 +362,12 @@ static void job_note_complete(struct rules_job *job, const struct rules_time *no
 	ARENA_AUTO a = { 0 };
 	struct fw_view view;
 	fw_view_read(status, &a, &view);
-	if (span_is(view.state, "Completed") && view.transition_ms >= 0 && !view.odd)
-		job_end(job, now, view.transition_ms / 1000);
+	if (!span_is(view.state, "Completed") || view.transition_ms < 0 || view.odd)
+		return;
+	const struct completion_status end = fw_view_completion(view.outcome, &a);
+	if (job->admission)
+		job->admission->succeeded = end.has_code && end.code == 0;
+	job_end(job, now, view.transition_ms / 1000);
 }
 
 /* Canonical JSON: API servers sort members. */
@@ -439,6 +471,7 @@ static void job_compare(struct rules_job *job, const struct rules_time *now, str
 	job->read.spec_hash = hash;
 	job->read.stops = span_is(scan_text(scan_get(spec, "executionType"), &a), "Stop");
 	job_set_user(job, scan_text(scan_get(m->labels, "userName"), &a));
+	job_note_queue(job, m);
 	if (!job->framework && !job->n_ops)
 		job_note_complete(job, now, scan_get(object, "status"));
 	if (job->state == JOB_ENDED)
@@ -522,6 +555,14 @@ void rules_put(struct rules *r, const struct rules_time *now, enum object_kind k
 		return;
 	}
 	rules_read_metadata(object, &a, &m);
+	if (kind == KIND_WORKLOAD) {
+		/* Of a Framework that has ended, or was never seen, it matters while it is guarded.
+		 */
+		struct rules_job *job = job_of_name(r, m.namespace_name, m.name, false);
+		if ((!job || (job->state == JOB_ENDED && !job->admission)) &&
+		    workload_is_settled(object))
+			return;
+	}
 	struct rules_object *o = object_of_event(r, kind, &m, &a, true);
 	if (o)
 		object_note(o, now, object, kind);

@@ -132,6 +132,8 @@ static void job_clear(struct rules_job *job)
 	job->write = (struct rules_write){ 0 };
 	job->step = STEP_NONE;
 	job->delete_ms = 0;
+	if (job->admission)
+		job->admission->starts = job->admission->exceeds = false;
 }
 
 void job_remove_late(struct rules_job *job, const char *uid)
@@ -168,6 +170,11 @@ void job_forget(struct rules_job *job)
 	job->read.spec_hash = 0;
 	heap_remove(&job->r->due, &job->due);
 	job_move(job, ON_GONE);
+	if (!job->admission)
+		return;
+	job->admission->priority.known = false; /* that of the next Framework of this name */
+	if (job->admission->workload.state != OBJECT_NONE)
+		job_step_at(job, 0);
 }
 
 static void user_leave(struct rules_user *u)
@@ -205,9 +212,11 @@ void job_set_user(struct rules_job *job, struct span user)
 
 void job_free_unused(struct rules_job *job)
 {
-	if (job->uid || !LIST_EMPTY(&job->pods) || job->configmap.state != OBJECT_NONE)
+	bool workload = job->admission && job->admission->workload.state != OBJECT_NONE;
+	if (job->uid || !LIST_EMPTY(&job->pods) || job->configmap.state != OBJECT_NONE || workload)
 		return;
 	job_forget(job);
+	job_admission_free(job);
 	object_free_known(&job->configmap);
 	user_leave(job->user);
 	LIST_REMOVE(job, same_hash);
@@ -299,6 +308,7 @@ static void op_free(struct rules_op *op)
 	free(op->role);
 	free(op->task_uid);
 	free(op->made);
+	free(op->told);
 	json_decref(op->status);
 	str_done(&op->body);
 	free(op);
@@ -354,12 +364,34 @@ void rules_free(struct rules *r)
 			while ((o = LIST_FIRST(&job->pods)) != NULL)
 				object_free_known(o);
 			object_free_known(&job->configmap);
+			job_admission_free(job);
 			job_forget(job);
 			job_free_unused(job);
 		}
 	}
 	free(r->due.v);
 	free(r);
+}
+
+bool rules_wants_workloads(const struct rules *r)
+{
+	return r->wants_workloads;
+}
+
+static void admissions_wake(struct rules *r, const struct rules_time *now)
+{
+	struct rules_admission *of = NULL;
+	LIST_FOREACH(of, &r->admissions, all)
+	{
+		of->job->step.sync_ms = RULES_AT_ONCE;
+		job_step_at(of->job, now->ms);
+	}
+}
+
+void rules_no_workloads(struct rules *r, const struct rules_time *now, const char *why)
+{
+	r->no_workloads = why;
+	admissions_wake(r, now);
 }
 
 void rules_list_begin(struct rules *r, enum object_kind kind)
@@ -382,6 +414,11 @@ static void job_doubt(struct rules_job *job, const struct rules_time *now, enum 
 	struct rules_object *o;
 	if (kind == KIND_FRAMEWORK && job->state == JOB_ENDED && job->read.list != r->lists[kind]) {
 		job_note_gone(job); /* nothing depends on it */
+		return;
+	}
+	if (kind == KIND_WORKLOAD) {
+		if (job->admission)
+			object_doubt(&job->admission->workload, r->lists[kind]);
 		return;
 	}
 	if (job->read.list < r->listed[KIND_FRAMEWORK] || r->lists[kind] == 1)
@@ -407,6 +444,8 @@ void rules_list_end(struct rules *r, const struct rules_time *now, enum object_k
 			job_doubt(job, now, kind);
 		}
 	}
+	if (kind == KIND_WORKLOAD)
+		rules_no_workloads(r, now, NULL);
 }
 
 static bool rules_all_listed(const struct rules *r)

@@ -48,6 +48,8 @@ enum {
 };
 
 #define RULES_ANNOTATION "rest-lit/controller"
+/* Why a Framework waits, for people; not there if it does not. */
+#define RULES_WAITING "rest-lit/waiting"
 
 /* Two clocks: `ms` never goes back; `wall_ms` is milliseconds since 1970. */
 struct rules_time {
@@ -95,7 +97,12 @@ struct rules *rules_new(const struct rules_settings *s);
 /* All requests must have been answered.  Accepts NULL. */
 void rules_free(struct rules *r);
 
-/* ---- what the watches say; kind: KIND_FRAMEWORK, KIND_CONFIGMAP, KIND_POD ---- */
+/* A Framework waits in a queue of Kueue, so Workloads must be followed, too. */
+bool rules_wants_workloads(const struct rules *r);
+/* They cannot be, for this reason; static text; NULL: they can. */
+void rules_no_workloads(struct rules *r, const struct rules_time *now, const char *why);
+
+/* ---- what the watches say; kind: KIND_FRAMEWORK, KIND_CONFIGMAP, KIND_POD, KIND_WORKLOAD ---- */
 
 /* Around a list, whose objects come by rules_put; also each time that a watch begins anew. */
 void rules_list_begin(struct rules *r, enum object_kind kind);

@@ -347,6 +347,11 @@ static void store_done_well(struct rules_op *op, const struct rules_time *now,
 	job->write.take_failures = job->write.store_failures = 0;
 	job_move(job, ON_WRITTEN);
 	job->write.begun_ms = op->begun_ms;
+	if (job->admission) {
+		free(job->admission->told);
+		job->admission->told = TAKE(op->told);
+		job->admission->told_ms = now->ms;
+	}
 	job->write.took_ms = now->ms - op->begun_ms;
 	if (job->step.asks == ASKS_REQUESTS)
 		job->step.sync_ms = RULES_AT_ONCE;
@@ -443,7 +448,11 @@ static void read_answer(struct rules_op *op, const struct rules_time *now,
 void op_take_answer(struct rules_op *op, const struct rules_time *now,
                     const struct store_reply *reply)
 {
-	if (op->verb == OP_CREATE)
+	if (op->verb == OP_ADMIT)
+		admission_answer(op, now, reply);
+	else if (op->verb == OP_FETCH)
+		fetch_answer(op, now, reply);
+	else if (op->verb == OP_CREATE)
 		create_answer(op, now, reply);
 	else if (op->verb == OP_DELETE && op->kind == KIND_FRAMEWORK)
 		expire_answer(op, now, reply);

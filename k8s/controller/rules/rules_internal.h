@@ -2,13 +2,15 @@
 /*
  * The state of the rules, and their parts; private to this folder and its tests.  rules.c has the
  * entry points and the queue, known.c takes what the watches say, rules_sync.c runs the state
- * machine, rules_send.c writes requests, rules_answer.c takes their answers.
+ * machine, rules_send.c writes requests, rules_answer.c takes their answers.  rules_admission.c
+ * drives the Workloads of Kueue, of which workload.c knows the contents.
  */
 #include <sys/queue.h>
 
 #include "base/hash.h"
 #include "base/heap.h"
 #include "k8s/controller/rules/rules.h"
+#include "k8s/controller/rules/workload.h"
 
 #ifndef RULES_BUCKETS /* the tests that copy the rules have few */
 #define RULES_BUCKETS (1 << 14)
@@ -30,7 +32,14 @@ enum {
 	RULES_PACE_MS = 1000,      /* between writes of addresses and of Running */
 	RULES_ENDED_MS = 1000,     /* until an ended pod that was deleted is gone; then a GET */
 	RULES_REMOVED_MS = 300000, /* between removals without effect, at most */
+	RULES_TOLD_MS = 5000,      /* between writes of RULES_WAITING */
+	RULES_WAITS_MS = 1000,     /* until the first one */
 };
+
+#define RULES_GATED                                                                                \
+	"Kueue has taken a pod of this job for a job of its own, so it does not start: the "       \
+	"administrator sets managedJobsNamespaceSelector, or leaves the pod integration off"
+
 static const int64_t RULES_NEVER = INT64_MAX;
 static const int64_t RULES_AT_ONCE = 0;
 
@@ -52,6 +61,7 @@ struct rules_object {
 	} state;
 	bool alien;     /* a GET has told that it is not the one that a POST would make now */
 	bool unwatched; /* it has no label: no event comes any more */
+	bool gated;     /* a pod that waits for Kueue alone */
 	unsigned list;  /* the last one that had it */
 	int64_t version;
 	int64_t retry_ms;          /* no POST before */
@@ -68,6 +78,8 @@ enum rules_verb {
 	OP_LOOK,   /* GET of an object that may be gone */
 	OP_STORE,  /* PATCH of the status, of the annotation, or of both */
 	OP_READ,   /* GET of the Framework */
+	OP_ADMIT,  /* of the Workload: a GET, or what the step says */
+	OP_FETCH,  /* GET of an object of the cluster; LIST without a name */
 };
 
 enum rules_stage {
@@ -90,13 +102,15 @@ struct rules_op {
 	char *namespace_name, *name, *uid;
 	struct framework_object object; /* OP_CREATE; its texts are `name`, `role`, `task_uid` */
 	char *role, *task_uid;
-	bool force, confirm; /* OP_DELETE: as in struct framework_delete */
-	bool stray;          /* OP_DELETE: asked for by the sweep, not by the state machine */
-	bool takes;          /* OP_STORE: it sets the annotation */
-	bool deleted;        /* OP_DELETE, STAGE_LOOK: the DELETE was answered 2xx */
-	int64_t begun_ms;    /* OP_STORE */
-	int64_t version;     /* OP_STORE: which it tests; OP_READ: which the refused write tested */
-	unsigned list;       /* the last one of its kind when it was sent */
+	bool force, confirm;      /* OP_DELETE: as in struct framework_delete */
+	bool stray;               /* OP_DELETE: asked for by the sweep, not by the state machine */
+	bool takes;               /* OP_STORE: it sets the annotation */
+	bool deleted;             /* OP_DELETE, STAGE_LOOK: the DELETE was answered 2xx */
+	enum admission_step step; /* OP_ADMIT; ADMISSION_REST: a GET */
+	char *told;               /* OP_STORE: RULES_WAITING; NULL: it is not to be there */
+	int64_t begun_ms;         /* OP_STORE */
+	int64_t version; /* OP_STORE: which it tests; OP_READ: which the refused write tested */
+	unsigned list;   /* the last one of its kind when it was sent */
 	enum framework_answer answer;
 	char *made; /* uid; OP_READ: why the write before was refused */
 	int http;
@@ -190,6 +204,32 @@ struct rules_step {
 	bool sweep;   /* pods may be in no task, or a removal without effect */
 };
 
+/* The admission of a Framework: of those with a queue, or a Workload, or a gated pod. */
+struct rules_admission {
+	LIST_ENTRY(rules_admission) all;
+	struct rules_job *job;
+	struct rules_object workload;
+	char *text;          /* of the Workload, by admission_reduce */
+	char *queue, *class; /* labels of the Framework; NULL: none */
+	struct admission_priority priority;
+	char *class_name; /* of `priority` */
+	char *flavors;    /* specs of ResourceFlavors by name, JSON; NULL: none was read */
+	json_t *conflict; /* a Status: why its pods cannot be; NULL: none is known */
+	bool checked;     /* `conflict` is that of this Workload and these flavors */
+	bool look;        /* a GET of the Workload comes first */
+	bool absent;      /* a GET has told so */
+	bool starts;      /* the last sync wants to create what is not admitted */
+	bool exceeds;     /* it wants more pods than were admitted */
+	bool succeeded;   /* when it has ended */
+	int64_t fresh;    /* the version that an answer had */
+	char *why;        /* the last failure; NULL: none since */
+	unsigned failures;
+	int64_t retry_ms;    /* no request before */
+	int64_t progress_ms; /* likewise, of what is not urgent */
+	char *told;          /* RULES_WAITING of the stored Framework; NULL: none */
+	int64_t told_ms;
+};
+
 /* A Framework, or the name of one of which only ConfigMap or pods are known. */
 struct rules_job {
 	LIST_ENTRY(rules_job) same_hash;
@@ -207,7 +247,8 @@ struct rules_job {
 	int64_t ended_s, delete_ms; /* JOB_ENDED: since when; its turn to be deleted, 0: none yet */
 	struct rules_object configmap;
 	LIST_HEAD(rules_siblings, rules_object) pods;
-	struct rules_ops ops; /* open requests */
+	struct rules_admission *admission; /* NULL: Kueue has nothing to do with it */
+	struct rules_ops ops;              /* open requests */
 	size_t n_ops, n_unsent;
 	struct rules_read read;
 	struct rules_write write;
@@ -234,10 +275,13 @@ struct rules {
 	LIST_HEAD(rules_over_quota, rules_job) quota;
 	LIST_HEAD(rules_alike_jobs, rules_job) jobs[RULES_BUCKETS];
 	LIST_HEAD(rules_alike_pods, rules_object) pods[RULES_BUCKETS];
-	int64_t absent_ms;     /* RULES_ABSENCES are used up at this time */
-	int64_t expire_ms;     /* no deletion of another expired Framework before */
-	int64_t foreign_ms[2]; /* the last two writes of FrameworkController */
-	int64_t passive_ms;    /* no request before */
+	LIST_HEAD(rules_admissions, rules_admission) admissions;
+	bool wants_workloads;     /* a Framework with a queue was seen */
+	const char *no_workloads; /* why they cannot be followed; NULL */
+	int64_t absent_ms;        /* RULES_ABSENCES are used up at this time */
+	int64_t expire_ms;        /* no deletion of another expired Framework before */
+	int64_t foreign_ms[2];    /* the last two writes of FrameworkController */
+	int64_t passive_ms;       /* no request before */
 };
 
 /* ---- rules.c: jobs and their turns ---- */
@@ -305,6 +349,36 @@ struct rules_op *op_new_removal(struct rules_job *job, enum object_kind kind, co
                                 const char *uid);
 /* The state machine has its templates again. */
 bool job_fatten(struct rules_job *job);
+
+/* ---- rules_admission.c ---- */
+
+/* Makes it if there is none. */
+struct rules_admission *job_admission(struct rules_job *job);
+void job_admission_free(struct rules_job *job);
+/* Takes the labels and RULES_WAITING of the Framework. */
+void job_note_queue(struct rules_job *job, const struct rules_metadata *m);
+/* The Workload, after object_note. */
+void workload_note(struct rules_object *o, struct span object);
+/* A Workload that its Framework has finished with. */
+bool workload_is_settled(struct span object);
+/* Without open requests: sends what its Workload needs. */
+void job_admit(struct rules_job *job, const struct rules_time *now);
+/* Why the attempt must end, or NULL. */
+const char *job_eviction(const struct rules_job *job, struct arena *a);
+/* May this object be created?  DONE: yes. */
+enum framework_answer job_admits(struct rules_job *job, const struct framework_object *o,
+                                 struct framework_created *out);
+/* The additions to the template of a pod of this role, JSON; p NULL: none. */
+struct span job_pod_additions(const struct rules_job *job, const char *name, struct arena *a);
+/* Why it waits, for RULES_WAITING; NULL: it does not. */
+const char *job_wait_text(const struct rules_job *job, struct arena *a);
+/* Of OP_ADMIT and OP_FETCH. */
+void admission_write_request(struct rules_op *op, const struct rules_time *now,
+                             struct store_request *out);
+void admission_answer(struct rules_op *op, const struct rules_time *now,
+                      const struct store_reply *reply);
+void fetch_answer(struct rules_op *op, const struct rules_time *now,
+                  const struct store_reply *reply);
 
 /* ---- rules_send.c, rules_answer.c ---- */
 

@@ -22,6 +22,23 @@ static void fence_put_text(struct str *out, const char *op, const char *path, co
 	str_char(out, '}');
 }
 
+/* RULES_WAITING, if the stored one is another. */
+static void store_put_waiting(struct rules_op *op)
+{
+	static const char ANNOTATION[] = "/metadata/annotations/rest-lit~1waiting";
+	ARENA_AUTO a = { 0 };
+	const struct rules_job *job = op->job;
+	const char *waiting = job_wait_text(job, &a);
+	const char *told = job->admission ? job->admission->told : NULL;
+	op->told = waiting ? xstrdup(waiting) : NULL;
+	if (waiting && (!told || strcmp(told, waiting) != 0)) {
+		fence_put_text(&op->body, "add", ANNOTATION, waiting);
+	} else if (told && !waiting) {
+		fence_put(&op->body, "remove", ANNOTATION);
+		str_char(&op->body, '}');
+	}
+}
+
 /* The API server evaluates the tests inside of its update: a former leader cannot write, and a
  * write that is executed late replaces nothing newer. */
 static void store_write(struct rules_op *op)
@@ -47,6 +64,7 @@ static void store_write(struct rules_op *op)
 	} else {
 		fence_put_text(out, "test", ANNOTATION, identity);
 	}
+	store_put_waiting(op);
 	if (job->state != JOB_STORED) {
 		fence_put(out, "add", "/status");
 		json_put_key(out, "value");
@@ -91,6 +109,9 @@ static void op_write_create(struct rules_op *op, struct store_request *out)
 		out->whole = true;
 		review_write(op, &op->body);
 	} else if (job_fatten(op->job)) {
+		ARENA_AUTO a = { 0 };
+		if (op->kind == KIND_POD)
+			op->object.more = job_pod_additions(op->job, op->role, &a);
 		framework_object_write(op->job->framework, &op->object, &op->body);
 	}
 	out->body[0] = str_view(&op->body);
@@ -115,6 +136,10 @@ void op_write_request(struct rules_op *op, const struct rules_time *now, struct 
 	case OP_READ:
 		out->verb = STORE_GET;
 		out->whole = op->kind != KIND_CONFIGMAP;
+		break;
+	case OP_ADMIT:
+	case OP_FETCH:
+		admission_write_request(op, now, out);
 		break;
 	case OP_STORE:
 		out->verb = STORE_PATCH;

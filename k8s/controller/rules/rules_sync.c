@@ -132,6 +132,9 @@ static enum framework_answer sync_create(void *arg, const struct framework_objec
 		return FRAMEWORK_FAILED;
 	if (!sync_accepts(v))
 		return FRAMEWORK_PENDING;
+	enum framework_answer admits = job_admits(job, object, out);
+	if (admits != FRAMEWORK_DONE)
+		return admits;
 	op = op_new(job, OP_CREATE, kind, object->name);
 	op->role = object->role ? xstrdup(object->role) : NULL;
 	op->task_uid = object->task_uid ? xstrdup(object->task_uid) : NULL;
@@ -251,11 +254,15 @@ static void job_sync_once(struct rules_job *job, const struct rules_time *now)
 	const struct rules_settings *set = &job->r->set;
 	struct sync_view view = { .job = job, .now = now, .answered = job->n_ops > 0 };
 	struct framework_result result;
+	ARENA_AUTO a = { 0 };
+	if (job->admission)
+		job->admission->starts = job->admission->exceeds = false;
 	view.accepts = job->state == JOB_STORED && job->write.fence == FENCE_OURS &&
 	               !view.answered && job->read.unread == UNREAD_NOTHING;
 	const struct framework_client client = {
 		.arg = &view,
 		.unstored = job->state != JOB_STORED,
+		.evicted = job_eviction(job, &a),
 		.configmap = sync_configmap_known,
 		.pod = sync_pod_known,
 		.create = sync_create,
@@ -341,6 +348,24 @@ static void job_sweep(struct rules_job *job, const struct rules_time *now)
 	}
 }
 
+/* When RULES_WAITING is to be written; RULES_NEVER: it says so already, or is written with the next
+ * status, as it does not wait any more. */
+static int64_t job_tell_ms(struct rules_job *job, const struct rules_time *now)
+{
+	ARENA_AUTO a = { 0 };
+	struct rules_admission *of = job->admission;
+	const char *waiting = of ? job_wait_text(job, &a) : NULL;
+	if (!waiting) {
+		if (of)
+			of->told_ms = 0;
+		return RULES_NEVER;
+	}
+	if (!of->told_ms) /* most are admitted at once */
+		of->told_ms = now->ms + RULES_WAITS_MS - RULES_TOLD_MS;
+	return of->told && strcmp(waiting, of->told) == 0 ? RULES_NEVER
+	                                                  : of->told_ms + RULES_TOLD_MS;
+}
+
 /* Without open requests: writes what must be written before anything else, or says when. */
 static void job_write_or_rest(struct rules_job *job, const struct rules_time *now)
 {
@@ -348,6 +373,8 @@ static void job_write_or_rest(struct rules_job *job, const struct rules_time *no
 	bool ends = strcmp(framework_state(job->framework), "Completed") == 0;
 	if (job->step.sweep && job->state == JOB_STORED && !ends && !held)
 		job_sweep(job, now);
+	if (job->admission && job->state == JOB_STORED && !ends && !held)
+		job_admit(job, now);
 	if (job->n_ops > 0)
 		return;
 	bool waits = job->step.asks == ASKS_REQUESTS;
@@ -358,6 +385,10 @@ static void job_write_or_rest(struct rules_job *job, const struct rules_time *no
 	    10 * job->write.took_ms > RULES_PACE_MS ? 10 * job->write.took_ms : RULES_PACE_MS;
 	bool lazy = job->write.begun_ms && job->state == JOB_CHANGED && !waits;
 	int64_t at_ms = lazy ? job->write.begun_ms + pace_ms : 0;
+	int64_t tell_ms =
+	    job->state == JOB_STORED && !takes && !ends ? job_tell_ms(job, now) : RULES_NEVER;
+	bool tells = tell_ms != RULES_NEVER;
+	at_ms = tells ? tell_ms : at_ms;
 	at_ms = at_ms > job->write.hold_ms ? at_ms : job->write.hold_ms;
 	job_step_at(job, job->step.sync_ms);
 	job_step_at(job, job->step.unwatched_ms);
@@ -365,13 +396,17 @@ static void job_write_or_rest(struct rules_job *job, const struct rules_time *no
 		job_step_at(job, job->write.hold_ms);
 		return;
 	}
-	if (job->state != JOB_STORED || takes) {
+	if (job->state != JOB_STORED || takes || tells) {
 		if (at_ms <= now->ms)
 			op_send(op_new(job, OP_STORE, KIND_FRAMEWORK, job->name));
 		job_step_at(job, job->n_ops ? RULES_NEVER : at_ms);
 		return;
 	}
 	if (ends) {
+		struct fw_summary end;
+		framework_summary(job->framework, &end);
+		if (job->admission)
+			job->admission->succeeded = end.has_code && end.code == 0;
 		int64_t now_s = now->wall_ms / 1000;
 		job_end(job, now,
 		        job->step.asks == ASKS_DELETION
@@ -443,6 +478,8 @@ void job_step_once(struct rules_job *job, const struct rules_time *now)
 	bool answered = job_send_waiting(job, now);
 	if (job->state == JOB_ENDED)
 		job_expire(job, now);
+	if (answered && job->admission && (job->state == JOB_ENDED || !job->uid))
+		job_admit(job, now);
 	if (!answered || !job->uid || job->state == JOB_ENDED)
 		return;
 	if (job->read.list < job->r->listed[KIND_FRAMEWORK] && job->n_ops == 0) {

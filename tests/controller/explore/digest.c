@@ -50,7 +50,8 @@ static int number_place(const struct numbers *s, int64_t v)
 }
 
 /* Versions of the Framework, the ConfigMap, and each pod; times that are still to come. */
-static struct numbers versions[2 + TASKS_MOST], times;
+enum { OF_WORKLOAD = 2 + TASKS_MOST };
+static struct numbers versions[3 + TASKS_MOST], times;
 
 static void time_note(int64_t ms)
 {
@@ -141,7 +142,8 @@ static void add_op(const struct rules_op *op)
 	    (uint64_t)op->state << 12 | (uint64_t)op->force << 16 | (uint64_t)op->confirm << 17 |
 	    (uint64_t)op->stray << 18 | (uint64_t)op->takes << 19 | (uint64_t)op->deleted << 20 |
 	    (uint64_t)op->answer << 24 | (uint64_t)cap(op->tries) << 28 |
-	    (uint64_t)(op->list == op->job->r->lists[op->kind]) << 32);
+	    (uint64_t)(op->list == op->job->r->lists[op->kind]) << 32 | (uint64_t)op->step << 36);
+	add_text(op->told);
 	add_text(op->name);
 	add_text(op->uid);
 	add_text(op->task_uid);
@@ -179,6 +181,30 @@ static int64_t pace_ms(const struct rules_job *job)
 	return job->write.begun_ms ? job->write.begun_ms + RULES_PACE_MS : 0;
 }
 
+static int64_t told_ms(const struct rules_job *job)
+{
+	return job->admission->told_ms ? job->admission->told_ms + RULES_TOLD_MS : 0;
+}
+
+static void add_admission(const struct rules_job *job)
+{
+	const struct rules_admission *of = job->admission;
+	add(of != NULL);
+	if (!of)
+		return;
+	add_known(&of->workload, KIND_WORKLOAD, &versions[OF_WORKLOAD]);
+	add((uint64_t)number_place(&versions[OF_WORKLOAD], of->fresh));
+	add((uint64_t)of->look | (uint64_t)of->absent << 1 | (uint64_t)of->starts << 2 |
+	    (uint64_t)of->exceeds << 3 | (uint64_t)of->checked << 4 |
+	    (uint64_t)of->priority.known << 5 | (uint64_t)of->succeeded << 6 |
+	    (uint64_t)cap(of->failures) << 8);
+	add_text(of->told);
+	add_text(of->why);
+	add_time(of->retry_ms);
+	add_time(of->progress_ms);
+	add_time(told_ms(job));
+}
+
 static void job_note_numbers(struct rules_job *job)
 {
 	struct rules_object *o;
@@ -199,6 +225,13 @@ static void job_note_numbers(struct rules_job *job)
 		numbers_add(&versions[0], op->version);
 		if (op->state == OP_WAITING)
 			time_note(op->due_ms);
+	}
+	if (job->admission) {
+		numbers_add(&versions[OF_WORKLOAD], job->admission->workload.version);
+		numbers_add(&versions[OF_WORKLOAD], job->admission->fresh);
+		time_note(job->admission->retry_ms);
+		time_note(job->admission->progress_ms);
+		time_note(told_ms(job));
 	}
 	time_note(job->write.hold_ms);
 	time_note(pace_ms(job));
@@ -240,6 +273,7 @@ static void add_job(struct rules_job *job)
 		add((uint64_t)i);
 		add_known(o, KIND_POD, &versions[2 + i]);
 	}
+	add_admission(job);
 	TAILQ_FOREACH(op, &job->ops, next)
 	add_op(op);
 }
@@ -251,8 +285,19 @@ static void add_framework(const struct shown_framework *f)
 {
 	add((uint64_t)f->there | (uint64_t)f->dying << 1 | (uint64_t)f->stop << 2 |
 	    (uint64_t)(f->leader + 1) << 8 | (uint64_t)f->number << 16);
+	add((uint64_t)f->waits);
 	add(status_of(f->status)->shape);
 	add((uint64_t)number_place(&versions[0], f->version));
+}
+
+static void add_workload(const struct shown_workload *w)
+{
+	add((uint64_t)w->there | (uint64_t)w->dying << 1 | (uint64_t)w->guarded << 2 |
+	    (uint64_t)w->admission << 3 | (uint64_t)(w->reserved + 2) << 4 |
+	    (uint64_t)(w->admitted + 2) << 8 | (uint64_t)(w->evicted + 2) << 12 |
+	    (uint64_t)(w->finished + 2) << 16 | (uint64_t)(w->ready + 2) << 20 |
+	    (uint64_t)w->made << 24);
+	add((uint64_t)number_place(&versions[OF_WORKLOAD], w->version));
 }
 
 static void add_configmap(const struct shown_configmap *c)
@@ -277,6 +322,8 @@ static void event_note(int watch, const struct event *e)
 		numbers_add(&versions[0], e->framework.version);
 	else if (watch == CONFIGMAPS)
 		numbers_add(&versions[1], e->configmap.version);
+	else if (watch == WORKLOADS)
+		numbers_add(&versions[OF_WORKLOAD], e->workload.version);
 	else
 		numbers_add(&versions[2 + e->pod.index], e->pod.version);
 }
@@ -288,13 +335,16 @@ static void add_event(int watch, const struct event *e)
 		add_framework(&e->framework);
 	else if (watch == CONFIGMAPS)
 		add_configmap(&e->configmap);
+	else if (watch == WORKLOADS)
+		add_workload(&e->workload);
 	else
 		add_pod(&e->pod);
 }
 
 static bool request_shows(const struct request *q)
 {
-	return q->executed && q->outcome == STORE_OK && q->verb != STORE_DELETE;
+	return q->executed && q->outcome == STORE_OK && q->verb != STORE_DELETE &&
+	       q->kind != KIND_PRIORITYCLASS;
 }
 
 static void answer_note(const struct request *q)
@@ -304,6 +354,8 @@ static void answer_note(const struct request *q)
 		numbers_add(&versions[0], q->framework.version);
 	else if (watch == CONFIGMAPS)
 		numbers_add(&versions[1], q->configmap.version);
+	else if (watch == WORKLOADS)
+		numbers_add(&versions[OF_WORKLOAD], q->workload.version);
 	else
 		numbers_add(&versions[2 + q->pod.index], q->pod.version);
 }
@@ -318,6 +370,8 @@ static void add_answer(const struct request *q)
 		add_framework(&q->framework);
 	else if (watch == CONFIGMAPS)
 		add_configmap(&q->configmap);
+	else if (watch == WORKLOADS)
+		add_workload(&q->workload);
 	else
 		add_pod(&q->pod);
 }
@@ -332,7 +386,14 @@ static void add_request(const struct request *q)
 		add((uint64_t)q->pod.attempt | (uint64_t)q->pod.configmap << 8);
 	else if (q->verb == STORE_CREATE)
 		add((uint64_t)q->configmap.attempt);
-	if (q->verb == STORE_PATCH) {
+	if (q->kind == KIND_WORKLOAD) {
+		add((uint64_t)q->of_status);
+		if (q->verb == STORE_PATCH && !q->executed) {
+			add((uint64_t)number_place(&versions[OF_WORKLOAD], q->tests_version));
+			add_workload(&q->workload);
+		}
+	} else if (q->verb == STORE_PATCH) {
+		add((uint64_t)(q->waits + 1));
 		add(status_of(q->status)->shape);
 		add((uint64_t)number_place(&versions[0], q->tests_version));
 	}
@@ -343,11 +404,12 @@ static void add_request(const struct request *q)
 /* A version that only a request tests is never that of the Framework again: all such are one. */
 static void world_note_numbers(void)
 {
-	for (int i = 0; i < 2 + TASKS_MOST; i++)
+	for (int i = 0; i < 3 + TASKS_MOST; i++)
 		versions[i].n = 0;
 	times.n = 0;
 	numbers_add(&versions[0], world->framework.version);
 	numbers_add(&versions[1], world->configmap.version);
+	numbers_add(&versions[OF_WORKLOAD], world->workload.version);
 	for (int i = 0; i < TASKS_MOST; i++)
 		numbers_add(&versions[2 + i], world->pod[i].version);
 	for (int l = 0; l < LEADERS; l++)
@@ -356,12 +418,14 @@ static void world_note_numbers(void)
 				event_note(w, &world->events[l][w][i]);
 	for (int i = 0; i < world->n_open; i++) {
 		const struct request *q = &world->open[i];
-		numbers_add(&versions[0], q->tests_version);
+		numbers_add(&versions[q->kind == KIND_WORKLOAD ? OF_WORKLOAD : 0],
+		            q->tests_version);
 		if (request_shows(q))
 			answer_note(q);
 	}
 	for (int i = 0; i < world->n_late; i++)
-		numbers_add(&versions[0], world->late[i].tests_version);
+		numbers_add(&versions[world->late[i].kind == KIND_WORKLOAD ? OF_WORKLOAD : 0],
+		            world->late[i].tests_version);
 }
 
 uint64_t world_digest(void)
@@ -381,6 +445,7 @@ uint64_t world_digest(void)
 		add(((const unsigned char *)&world->left)[i]);
 	add_framework(&world->framework);
 	add_configmap(&world->configmap);
+	add_workload(&world->workload);
 	for (int i = 0; i < TASKS_MOST; i++)
 		add_pod(&world->pod[i]);
 	for (int l = 0; l < LEADERS; l++) {

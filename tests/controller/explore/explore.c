@@ -20,6 +20,11 @@ static const struct space SPACES[] = {
 	{ "take-over", 1, 0, 0, { .faults = 1, .leaders = 1, .kills = 1, .old_lists = 1 }, .states = 1000000 },
 	{ "leaders",   1, 0, 0, { .leaders = 1 }, .states = 1000000 },
 	{ "foreign",   1, 0, 0, { .faults = 1, .foreign = 2 }, .states = 1000000 },
+	{ "queue",     1, 0, 0, { .evictions = 1, .stops = 1 }, .queue = true, .states = 1000000 },
+	{ "queue, faults", 1, 0, 0, { .faults = 1, .evictions = 1 }, .queue = true, .states = 1000000 },
+	{ "queue, take-over", 1, 0, 0, { .evictions = 1, .leaders = 1, .kills = 1 }, .queue = true, .large = true, .states = 1000000 },
+	{ "queue, lists", 1, 0, 0, { .evictions = 1, .relists = 1, .old_lists = 1 }, .queue = true, .large = true, .states = 1000000 },
+	{ "queue, deletion", 1, 0, 0, { .deletions = 1, .evictions = 1 }, .queue = true, .large = true, .states = 1000000 },
 	{ "faults, retries", 1, 1, 1, { .faults = 2, .failures = 2 }, .large = true, .states = 10000000 },
 };
 /* clang-format on */

@@ -49,8 +49,8 @@ const struct status *status_of(int number);
 
 /* ---- world.c ---- */
 
-enum { LEADERS = 2, WATCHES = 3, EVENTS_MOST = 20, OPEN_MOST = 12, LATE_MOST = 2, MADE_MOST = 64 };
-enum { FRAMEWORKS, CONFIGMAPS, PODS };
+enum { LEADERS = 2, WATCHES = 4, EVENTS_MOST = 20, OPEN_MOST = 12, LATE_MOST = 2, MADE_MOST = 64 };
+enum { FRAMEWORKS, CONFIGMAPS, PODS, WORKLOADS };
 enum phase { PENDING, RUNNING, SUCCEEDED, FAILED };
 enum { BY_NOBODY = -1, BY_ANOTHER = 127 };
 
@@ -58,7 +58,15 @@ struct shown_framework {
 	bool there, dying, stop;
 	int8_t leader; /* in the annotation: identity of a leader, BY_NOBODY, BY_ANOTHER */
 	int8_t number; /* of tasks */
+	int8_t waits;  /* RULES_WAITING: its number, 0 none */
 	int status, version;
+};
+
+/* With Kueue.  Each condition: -1 it is not there, 0 False, 1 True. */
+struct shown_workload {
+	bool there, dying, guarded, admission;
+	int8_t reserved, admitted, evicted, finished, ready, made;
+	int version;
 };
 
 struct shown_configmap {
@@ -84,6 +92,7 @@ struct event {
 		struct shown_framework framework;
 		struct shown_configmap configmap;
 		struct shown_pod pod;
+		struct shown_workload workload;
 	};
 };
 
@@ -105,6 +114,10 @@ struct request {
 	bool tests_leader;
 	int tests_version; /* 0: it does not */
 	int status;
+	int8_t waits; /* RULES_WAITING: -1 it is left as it is */
+	bool of_status;
+	/* CREATE and PATCH of a Workload: what it is to be; -2: as it is; and its answer. */
+	struct shown_workload workload;
 	/* The answer.  Its object is in `framework`, `configmap` or `pod`. */
 	bool executed, denied; /* a review: the account lacks the right */
 	enum store_outcome outcome;
@@ -120,6 +133,7 @@ struct allowance {
 	int8_t faults, failures, stops, scales, deletions, kills, leaders, foreign;
 	int8_t pod_deletions, relists, old_lists, nodes;
 	int8_t refusals, quotas; /* the quota is full, and is not */
+	int8_t evictions;        /* by Kueue */
 };
 
 struct space {
@@ -131,6 +145,7 @@ struct space {
 	bool split;    /* DELETEs are executed before they are answered */
 	bool wild;     /* all requests are; GETs fail, admission changes pods */
 	bool large;    /* not in `make check` */
+	bool queue;    /* the Framework is in a queue of Kueue */
 	size_t states; /* at most */
 };
 
@@ -147,6 +162,7 @@ struct world {
 	struct shown_framework framework;
 	struct shown_configmap configmap;
 	struct shown_pod pod[TASKS_MOST];
+	struct shown_workload workload;
 	struct event events[LEADERS][WATCHES][EVENTS_MOST];
 	int8_t n_events[LEADERS][WATCHES];
 	struct request open[OPEN_MOST], late[LATE_MOST];
@@ -194,6 +210,11 @@ void framework_show(void);
 void pod_show(struct shown_pod *p);
 void pod_delete(struct shown_pod *p, bool force);
 void configmap_delete(void);
+void workload_show(void);
+void workload_delete(void);
+bool workload_holds(void);
+/* Watches in this space. */
+int watches(void);
 
 /* A list of one kind; events that did not come are lost.  An old list has not the newest object. */
 void leader_list(int leader, int watch, bool old);
@@ -210,6 +231,10 @@ void request_answer(const struct request *q);
 
 void blame(const char *why);
 void request_check(const struct request *q);
+/* The quota is given back. */
+void release_check(void);
+/* A pod is made. */
+void quota_check(const struct shown_pod *p);
 /* A status replaces another. */
 void status_check(int before, int after);
 /* When nothing is under way: what is left over. */
@@ -246,6 +271,8 @@ enum move_kind {
 	MOVE_RELIST,
 	MOVE_NODE,
 	MOVE_QUOTA,
+	MOVE_ADMIT,
+	MOVE_EVICT,
 	MOVES
 };
 struct move {

@@ -80,6 +80,8 @@ static bool creation_is_announced(const struct request *q)
 	const struct status *s = status_of(world->framework.status);
 	const struct rules_job *job =
 	    job_of_name(world->rules[q->leader], SPAN("ns"), span_of(world->name), false);
+	if (q->kind == KIND_WORKLOAD)
+		return job->read.version != world->framework.version || s->framework.state == 0;
 	const struct part *p = q->kind == KIND_POD ? &s->task[q->index] : &s->framework;
 	int attempt = q->kind == KIND_POD ? q->pod.attempt : q->configmap.attempt;
 	if (job->read.version != world->framework.version)
@@ -99,6 +101,21 @@ void request_check(const struct request *q)
 		blame("an object is created that the stored status does not announce");
 	if (q->verb == STORE_DELETE && !q->uid[0])
 		blame("a DELETE has no uid");
+}
+
+void release_check(void)
+{
+	for (int i = 0; i < TASKS_MOST; i++)
+		if (world->pod[i].there && !world->pod[i].dying && !world->pod[i].lost &&
+		    world->configmap.there)
+			blame("quota is given back, and a pod runs");
+}
+
+void quota_check(const struct shown_pod *p)
+{
+	if (space->queue && world->configmap.there && !world->configmap.dying &&
+	    world->configmap.made == p->configmap && !workload_holds())
+		blame("a pod is made without quota");
 }
 
 void stored_check(void)
@@ -122,6 +139,8 @@ void rest_check(void)
 {
 	const struct status *s = status_of(world->framework.status);
 	bool ended = s->framework.state == FRAMEWORK_STATE_COMPLETED;
+	if (workload_holds() && (ended || world->workload.evicted == 1))
+		blame("quota is held that nobody uses");
 	for (int i = 0; i < TASKS_MOST; i++) {
 		const struct shown_pod *p = &world->pod[i];
 		char uid[12];

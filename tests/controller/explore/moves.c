@@ -28,6 +28,11 @@ static bool pod_event_waits(int index)
 	return false;
 }
 
+static bool framework_event_waits(void)
+{
+	return world->n_events[0][FRAMEWORKS] || world->n_events[1][FRAMEWORKS];
+}
+
 static bool pod_is_orphan(const struct shown_pod *p)
 {
 	return p->there && !p->dying &&
@@ -56,9 +61,14 @@ static void moves_of_pods(struct move **to)
 		if (calm && p->phase != PENDING && world->left.nodes)
 			add(to, MOVE_NODE, i, 0);
 	}
+	/* The rules make another one until they know that the Framework is being deleted. */
+	if (world->workload.there && !world->workload.dying && !framework_event_waits() &&
+	    (!world->framework.there || world->framework.dying))
+		add(to, MOVE_COLLECT, TASKS_MOST + 2, 0);
 	if (world->configmap.there && (!world->framework.there || world->framework.dying))
 		add(to, MOVE_COLLECT, TASKS_MOST, 0);
-	if (world->framework.there && world->framework.dying && !world->configmap.there)
+	if (world->framework.there && world->framework.dying && !world->configmap.there &&
+	    !world->workload.there)
 		add(to, MOVE_COLLECT, TASKS_MOST + 1, 0);
 }
 
@@ -90,6 +100,18 @@ static void moves_of_requests(struct move **to)
 	}
 	for (int i = 0; i < world->n_late; i++)
 		add(to, MOVE_LATER, i, 0);
+}
+
+/* Of Kueue. */
+static void moves_of_kueue(struct move **to)
+{
+	const struct shown_workload *w = &world->workload;
+	if (!w->there || w->finished == 1)
+		return;
+	if (w->reserved != 1 && w->admitted != 1 && !w->dying)
+		add(to, MOVE_ADMIT, 0, 0);
+	if (w->admitted == 1 && w->reserved == 1 && w->evicted != 1 && world->left.evictions)
+		add(to, MOVE_EVICT, 0, 0);
 }
 
 static void moves_of_users(struct move **to)
@@ -138,20 +160,21 @@ size_t world_moves(struct move *out)
 	int running = 0;
 	for (int l = 0; l < LEADERS; l++) {
 		running += world->rules[l] != NULL;
-		for (int i = 0; i < WATCHES; i++)
+		for (int i = 0; i < watches(); i++)
 			if (world->n_events[l][i])
 				add(&to, MOVE_EVENT, l, i);
-		for (int i = 0; i < WATCHES && world->rules[l] && world->left.relists; i++)
+		for (int i = 0; i < watches() && world->rules[l] && world->left.relists; i++)
 			add(&to, MOVE_RELIST, l, i);
-		for (int i = CONFIGMAPS; i < WATCHES && world->rules[l] && world->left.old_lists;
+		for (int i = CONFIGMAPS; i < watches() && world->rules[l] && world->left.old_lists;
 		     i++)
 			add(&to, MOVE_RELIST, l, OLD_LIST + i);
 	}
 	moves_of_requests(&to);
 	moves_of_pods(&to);
 	moves_of_users(&to);
+	moves_of_kueue(&to);
 	bool more = world->left.leaders && running < LEADERS;
-	for (int old = 0; old < (world->left.old_lists ? WATCHES : 1); old++) {
+	for (int old = 0; old < (world->left.old_lists ? watches() : 1); old++) {
 		if (more && !world->left.kills)
 			add(&to, MOVE_LEAD, old, 0);
 		if ((running > 1 && !old) || (running && more))
@@ -232,6 +255,8 @@ static void move_collect(int i)
 		pod_delete(&world->pod[i], false);
 	} else if (i == TASKS_MOST) {
 		configmap_delete();
+	} else if (i == TASKS_MOST + 2) {
+		workload_delete();
 	} else {
 		world->framework.there = false;
 		framework_show();
@@ -305,10 +330,11 @@ static bool event_is_known(int leader, int watch)
 		       e->framework.number == told->number;
 	(void)snprintf(name, sizeof(name), "%s-w-%d", world->name,
 	               watch == PODS ? e->pod.index : 0);
-	const struct rules_object *o =
-	    object_find_known(job, watch == PODS ? KIND_POD : KIND_CONFIGMAP, name, false);
+	const struct rules_object *o = object_find_known(job, KINDS[watch], name, false);
 	return o && o->state == OBJECT_LIVE &&
-	       o->version == (watch == PODS ? e->pod.version : e->configmap.version);
+	       o->version == (watch == PODS        ? e->pod.version
+	                      : watch == WORKLOADS ? e->workload.version
+	                                           : e->configmap.version);
 }
 
 static bool world_deliver_known(void)
@@ -320,6 +346,20 @@ static bool world_deliver_known(void)
 				return true;
 			}
 	return false;
+}
+
+static void move_kueue(enum move_kind kind)
+{
+	struct shown_workload *w = &world->workload;
+	if (kind == MOVE_EVICT) {
+		world->left.evictions--;
+		w->evicted = 1;
+	} else {
+		w->reserved = w->admitted = 1;
+		w->admission = true;
+		w->evicted = (int8_t)(w->evicted < 0 ? w->evicted : 0);
+	}
+	workload_show();
 }
 
 /* Time, leaders, users and others. */
@@ -344,6 +384,10 @@ static void move_other(struct move m)
 		break;
 	case MOVE_NODE:
 		move_node(m.a);
+		break;
+	case MOVE_ADMIT:
+	case MOVE_EVICT:
+		move_kueue((enum move_kind)m.kind);
 		break;
 	case MOVE_QUOTA:
 		world->left.quotas--;
@@ -437,8 +481,10 @@ void move_tell(struct move m, char *out, size_t size)
 		"list",
 		"node is lost",
 		"quota",
+		"Kueue admits",
+		"Kueue evicts",
 	};
-	static const char *const WHAT[] = { "Framework", "ConfigMap", "pod" };
+	static const char *const WHAT[] = { "Framework", "ConfigMap", "pod", "Workload" };
 	const struct request *q = m.kind == MOVE_LATER ? &world->late[m.a] : &world->open[m.a];
 	if (m.kind == MOVE_EVENT || m.kind == MOVE_RELIST)
 		(void)snprintf(out, size, "leader %d: %s of %s", m.a, NAMES[m.kind],
@@ -465,8 +511,10 @@ bool world_is_done(void)
 		pods |= world->pod[i].there && !world->pod[i].lost;
 	bool ended =
 	    status_of(world->framework.status)->framework.state == FRAMEWORK_STATE_COMPLETED;
+	const struct shown_workload *w = &world->workload;
+	bool let_go = !w->there || (w->finished == 1 && !w->guarded);
 	return !world->n_open && !world_has_events() && !pods && !world->configmap.there &&
-	       (ended || !world->framework.there);
+	       let_go && (ended || !world->framework.there);
 }
 
 bool move_is_progress(struct move m)
@@ -477,7 +525,7 @@ bool move_is_progress(struct move m)
 		[MOVE_STOP] = true,       [MOVE_SCALE] = true,    [MOVE_DELETE] = true,
 		[MOVE_DELETE_POD] = true, [MOVE_LEAD] = true,     [MOVE_KILL] = true,
 		[MOVE_FOREIGN] = true,    [MOVE_RELIST] = true,   [MOVE_NODE] = true,
-		[MOVE_REFUSE] = true,     [MOVE_QUOTA] = true,
+		[MOVE_REFUSE] = true,     [MOVE_QUOTA] = true,    [MOVE_EVICT] = true,
 	};
 	return !OPTIONAL[m.kind];
 }

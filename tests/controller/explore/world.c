@@ -11,7 +11,7 @@
 enum { START_S = 1600000000, TEXT_MAX = 1 << 16 };
 enum { NAME_OF_POD = sizeof("job-w-") - 1 };
 
-const enum object_kind KINDS[WATCHES] = { KIND_FRAMEWORK, KIND_CONFIGMAP, KIND_POD };
+const enum object_kind KINDS[WATCHES] = { KIND_FRAMEWORK, KIND_CONFIGMAP, KIND_POD, KIND_WORKLOAD };
 static const char *const PHASES[] = { "Pending", "Running", "Succeeded", "Failed" };
 
 struct world *worlds;
@@ -49,22 +49,43 @@ static void text_check(int n)
 		abort();
 }
 
+/* Texts of RULES_WAITING by number. */
+enum { WAITS_MOST = 32, WAIT_TEXT = 256 };
+static char waits[WAITS_MOST][WAIT_TEXT];
+#define QUEUED ",\"labels\":{\"" ADMISSION_QUEUE "\":\"q\"}"
+
+static int8_t waits_number(struct span of)
+{
+	int8_t i = 1;
+	while (i < WAITS_MOST && waits[i][0] && !span_is(of, waits[i]))
+		i++;
+	if (i == WAITS_MOST || of.n >= WAIT_TEXT)
+		abort();
+	memcpy(waits[i], of.p, of.n);
+	return i;
+}
+
 static struct span framework_text(const struct shown_framework *f)
 {
 	char annotations[128] = "";
+	char waiting[WAIT_TEXT + 64] = "";
+	if (f->waits)
+		(void)snprintf(waiting, sizeof(waiting), ",\"" RULES_WAITING "\":\"%s\"",
+		               waits[f->waits % WAITS_MOST]);
 	if (f->leader != BY_NOBODY)
-		(void)snprintf(annotations, sizeof(annotations), ",\"annotations\":{\"%s\":\"%s\"}",
+		(void)snprintf(annotations, sizeof(annotations), ",\"annotations\":{\"%s\":\"%s\"",
 		               RULES_ANNOTATION, leader_name(f->leader));
 	text_check(snprintf(
 	    text, TEXT_MAX,
 	    "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"uid\":\"fw\","
-	    "\"resourceVersion\":\"%d\"%s%s},\"spec\":{\"executionType\":\"%s\","
+	    "\"resourceVersion\":\"%d\"%s%s%s%s%s},\"spec\":{\"executionType\":\"%s\","
 	    "\"retryPolicy\":{\"fancyRetryPolicy\":false,\"maxRetryCount\":%d},\"taskRoles\":[{"
 	    "\"name\":\"w\",\"taskNumber\":%d,\"frameworkAttemptCompletionPolicy\":{"
 	    "\"minFailedTaskCount\":1,\"minSucceededTaskCount\":-1},\"task\":{\"retryPolicy\":{"
 	    "\"fancyRetryPolicy\":false,\"maxRetryCount\":%d},\"podGracefulDeletionTimeoutSec\":%d,"
 	    "\"pod\":{\"spec\":{\"containers\":[{\"name\":\"main\"}]}}}}]},\"status\":%s}",
-	    world->name, f->version, annotations,
+	    world->name, f->version, annotations, waiting, f->leader != BY_NOBODY ? "}" : "",
+	    space->queue ? QUEUED : "",
 	    f->dying ? ",\"deletionTimestamp\":\"2020-09-13T12:26:40Z\"" : "",
 	    f->stop ? "Stop" : "Start", space->retries, f->number, space->task_retries,
 	    space->grace_s, status_of(f->status)->text));
@@ -109,9 +130,55 @@ static struct span pod_text_of(const struct shown_pod *p)
 	return span_of(text);
 }
 
+static int condition_put(char *to, size_t room, const char *type, int8_t is, bool first)
+{
+	return is < 0 ? 0
+	              : snprintf(to, room,
+	                         "%s{\"type\":\"%s\",\"status\":\"%s\",\"reason\":\"Why\","
+	                         "\"message\":\"why\"}",
+	                         first ? "" : ",", type, is ? "True" : "False");
+}
+
+static struct span workload_text(const struct shown_workload *w)
+{
+	const struct {
+		const char *type;
+		int8_t is;
+	} ALL[] = { { "QuotaReserved", w->reserved },
+		    { "Admitted", w->admitted },
+		    { "Evicted", w->evicted },
+		    { "Finished", w->finished },
+		    { "PodsReady", w->ready } };
+	char conditions[1024] = "";
+	size_t n = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(ALL); i++)
+		n += (size_t)condition_put(conditions + n, sizeof(conditions) - n, ALL[i].type,
+		                           ALL[i].is, n == 0);
+	text_check(snprintf(
+	    text, TEXT_MAX,
+	    "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"uid\":\"w%d\","
+	    "\"resourceVersion\":\"%d\",\"labels\":{\"FC_FRAMEWORK_NAME\":\"%s\"},"
+	    "\"finalizers\":[%s]%s,\"ownerReferences\":[{\"controller\":true,\"uid\":\"fw\"}"
+	    "]},\"spec\":{\"queueName\":\"q\",\"podSets\":[{\"name\":\"w\",\"count\":%d}]},"
+	    "\"status\":{%s\"conditions\":[%s]}}",
+	    world->name, w->made, w->version, world->name,
+	    w->guarded ? "\"" ADMISSION_GUARD "\"" : "",
+	    w->dying ? ",\"deletionTimestamp\":\"2020-09-13T12:26:40Z\"" : "", space->tasks,
+	    w->admission ? "\"admission\":{\"clusterQueue\":\"c\"}," : "", conditions));
+	return span_of(text);
+}
+
 int kind_watch(enum object_kind kind)
 {
-	return kind == KIND_FRAMEWORK ? FRAMEWORKS : kind == KIND_CONFIGMAP ? CONFIGMAPS : PODS;
+	return kind == KIND_FRAMEWORK   ? FRAMEWORKS
+	       : kind == KIND_CONFIGMAP ? CONFIGMAPS
+	       : kind == KIND_WORKLOAD  ? WORKLOADS
+	                                : PODS;
+}
+
+int watches(void)
+{
+	return space->queue ? WATCHES : WATCHES - 1;
 }
 
 /* An object as it is now. */
@@ -119,6 +186,7 @@ static bool object_there(int watch, int index)
 {
 	return watch == FRAMEWORKS   ? world->framework.there
 	       : watch == CONFIGMAPS ? world->configmap.there
+	       : watch == WORKLOADS  ? world->workload.there
 	                             : world->pod[index].there;
 }
 
@@ -126,6 +194,7 @@ static struct span object_text(int watch, int index)
 {
 	return watch == FRAMEWORKS   ? framework_text(&world->framework)
 	       : watch == CONFIGMAPS ? configmap_text(&world->configmap)
+	       : watch == WORKLOADS  ? workload_text(&world->workload)
 	                             : pod_text_of(&world->pod[index]);
 }
 
@@ -133,6 +202,7 @@ struct span event_text(int watch, const struct event *e)
 {
 	return watch == FRAMEWORKS   ? framework_text(&e->framework)
 	       : watch == CONFIGMAPS ? configmap_text(&e->configmap)
+	       : watch == WORKLOADS  ? workload_text(&e->workload)
 	                             : pod_text_of(&e->pod);
 }
 
@@ -143,7 +213,7 @@ static void watches_note(int watch, const struct event *e)
 {
 	for (int l = 0; l < LEADERS; l++) {
 		int8_t *n = &world->n_events[l][watch];
-		if (!world->rules[l])
+		if (!world->rules[l] || watch >= watches())
 			continue;
 		if (*n == EVENTS_MOST)
 			abort();
@@ -171,6 +241,29 @@ void pod_show(struct shown_pod *p)
 	watches_note(PODS, &(struct event){ !p->there, .pod = *p });
 }
 
+void workload_show(void)
+{
+	world->workload.version = ++world->version;
+	watches_note(WORKLOADS,
+	             &(struct event){ !world->workload.there, .workload = world->workload });
+}
+
+bool workload_holds(void)
+{
+	const struct shown_workload *w = &world->workload;
+	return w->there && w->finished != 1 && (w->admission || w->reserved == 1);
+}
+
+/* It stays while it is guarded. */
+void workload_delete(void)
+{
+	if (!world->workload.guarded && workload_holds())
+		release_check();
+	world->workload.there = world->workload.guarded;
+	world->workload.dying = true;
+	workload_show();
+}
+
 static int newest_of(int watch)
 {
 	int newest = 0;
@@ -196,7 +289,9 @@ static void world_list(int leader, int watch, bool old)
 	if (newest >= 0 && object_there(watch, newest))
 		events[(*n)++] =
 		    watch == PODS ? (struct event){ .gone = false, .pod = world->pod[newest] }
-				  : (struct event){ .gone = false, .configmap = world->configmap };
+		    : watch == WORKLOADS
+			? (struct event){ .gone = false, .workload = world->workload }
+			: (struct event){ .gone = false, .configmap = world->configmap };
 }
 
 /* A list of one kind.  Events that did not come are lost.  An old list has not the newest object,
@@ -245,7 +340,7 @@ void leader_begin(int old)
 		worlds[i].identity[l] = identity;
 		worlds[i].took[l] = false;
 	}
-	for (int i = 0; i < WATCHES; i++)
+	for (int i = 0; i < watches(); i++)
 		leader_list(l, i, old == i && old != FRAMEWORKS);
 }
 
@@ -297,6 +392,14 @@ void worlds_set_clock(int64_t off_ms)
 /* ---- requests ----------------------------------------------------------------------------------
  */
 
+/* The annotation after a `remove` or an `add`. */
+static int8_t waits_after(struct span op, struct span value)
+{
+	if (span_is(op, "remove"))
+		return 0;
+	return waits_number(value);
+}
+
 static void request_read_patch(struct request *q, struct span body)
 {
 	struct span item;
@@ -307,6 +410,9 @@ static void request_read_patch(struct request *q, struct span body)
 		bool test = span_is(scan_text(scan_get(item, "op"), &a), "test");
 		if (span_is(path, "/metadata/resourceVersion"))
 			q->tests_version = number_at(arena_dup(&a, scan_text(value, &a)));
+		else if (span_find(path, 0, "waiting") < path.n)
+			q->waits =
+			    waits_after(scan_text(scan_get(item, "op"), &a), scan_text(value, &a));
 		else if (span_find(path, 0, "controller") < path.n)
 			*(test ? &q->tests_leader : &q->takes) = true;
 		else if (span_is(path, "/status"))
@@ -339,6 +445,28 @@ static void request_read_object(struct request *q, struct span body)
 		    (int8_t)number_at(arena_dup(&a, scan_text(scan_get(owner, "uid"), &a)) + 1);
 }
 
+/* A merge patch of a Workload, or of its status. */
+static void request_read_workload(struct request *q, struct span body)
+{
+	static const char *const TYPES[] = { "QuotaReserved", "Admitted", "Finished", "PodsReady" };
+	ARENA_AUTO a = { 0 };
+	struct span item;
+	struct shown_workload *w = &q->workload;
+	int8_t *const is[] = { &w->reserved, &w->admitted, &w->finished, &w->ready };
+	*w = (struct shown_workload){ .guarded = true, .admission = true };
+	w->reserved = w->admitted = w->finished = w->ready = -2;
+	q->tests_version =
+	    number_at(arena_dup(&a, scan_text(scan_path(body, "metadata", "resourceVersion"), &a)));
+	w->guarded = scan_type(scan_path(body, "metadata", "finalizers")) != SCAN_ARRAY;
+	w->admission = !span_is(scan_path(body, "status", "admission"), "null");
+	for (struct scan all = scan_begin(scan_path(body, "status", "conditions"));
+	     scan_item(&all, &item);)
+		for (size_t i = 0; i < ARRAY_SIZE(TYPES); i++)
+			if (span_is(scan_text(scan_get(item, "type"), &a), TYPES[i]))
+				*is[i] = (int8_t)span_is(scan_text(scan_get(item, "status"), &a),
+				                         "True");
+}
+
 static void request_take(int leader, const struct store_request *r)
 {
 	struct request *q = &world->open[world->n_open++];
@@ -347,13 +475,18 @@ static void request_take(int leader, const struct store_request *r)
 		               .identity = (int8_t)world->identity[leader],
 		               .verb = r->verb,
 		               .kind = r->kind,
+		               .waits = -1,
+		               .of_status = r->of_status,
 		               .force = r->force };
 	(void)snprintf(q->uid, sizeof(q->uid), "%s", r->uid ? r->uid : "");
 	if (r->kind == KIND_POD && r->name)
 		q->index = (int8_t)number_at(r->name + NAME_OF_POD);
-	if (r->verb == STORE_PATCH)
+	if (r->verb == STORE_PATCH && r->kind == KIND_WORKLOAD)
+		request_read_workload(q, r->body[0]);
+	else if (r->verb == STORE_PATCH)
 		request_read_patch(q, r->body[0]);
-	else if (r->verb == STORE_CREATE && r->kind != KIND_ACCESS_REVIEW)
+	else if (r->verb == STORE_CREATE && r->kind != KIND_ACCESS_REVIEW &&
+	         r->kind != KIND_WORKLOAD)
 		request_read_object(q, r->body[0]);
 	world->requests++;
 	request_check(q);
@@ -418,6 +551,12 @@ static enum store_outcome create(struct request *q)
 			                                     .made = made,
 			                                     .attempt = q->configmap.attempt };
 		configmap_show();
+	} else if (watch == WORKLOADS) {
+		world->workload = (struct shown_workload){ .there = true, .guarded = true };
+		world->workload.made = made;
+		world->workload.reserved = world->workload.admitted = world->workload.evicted = -1;
+		world->workload.finished = world->workload.ready = -1;
+		workload_show();
 	} else {
 		struct shown_pod *p = &world->pod[q->index];
 		*p = q->pod;
@@ -425,6 +564,7 @@ static enum store_outcome create(struct request *q)
 		p->made = made;
 		world->ended[q->index][made] = 0;
 		world->attempts[q->index][made] = p->attempt;
+		quota_check(p);
 		pod_show(p);
 	}
 	return STORE_OK;
@@ -454,15 +594,41 @@ static enum store_outcome delete (const struct request *q) {
 	struct shown_pod *p = &world->pod[q->index];
 	if (!object_there(watch, q->index)) return STORE_NOT_FOUND;
 	if (watch == CONFIGMAPS)(void) snprintf(uid, sizeof(uid), "c%d", world->configmap.made);
+	else if (watch == WORKLOADS)(void) snprintf(uid, sizeof(uid), "w%d", world->workload.made);
 	else if (watch == PODS)(void) snprintf(uid, sizeof(uid), "p%d.%d", p->index, p->made);
 	if (strcmp(uid, q->uid) != 0) return STORE_CONFLICT;
 	if (watch == CONFIGMAPS) configmap_delete();
+	else if (watch == WORKLOADS) workload_delete();
 	else if (watch == PODS) pod_delete(p, q->force);
+	return STORE_OK;
+}
+
+static enum store_outcome patch_workload(const struct request *q)
+{
+	struct shown_workload *w = &world->workload;
+	const struct shown_workload *to = &q->workload;
+	bool held = workload_holds();
+	if (!w->there)
+		return STORE_NOT_FOUND;
+	if (q->tests_version != w->version)
+		return STORE_CONFLICT;
+	w->reserved = (int8_t)(to->reserved == -2 ? w->reserved : to->reserved);
+	w->admitted = (int8_t)(to->admitted == -2 ? w->admitted : to->admitted);
+	w->finished = (int8_t)(to->finished == -2 ? w->finished : to->finished);
+	w->ready = (int8_t)(to->ready == -2 ? w->ready : to->ready);
+	w->admission = w->admission && to->admission;
+	w->guarded = w->guarded && to->guarded;
+	w->there = w->guarded || !w->dying;
+	if (held && !workload_holds())
+		release_check();
+	workload_show();
 	return STORE_OK;
 }
 
 static enum store_outcome patch(const struct request *q)
 {
+	if (q->kind == KIND_WORKLOAD)
+		return patch_workload(q);
 	struct shown_framework *f = &world->framework;
 	bool fits = (!q->tests_version || q->tests_version == f->version) &&
 	            (!q->tests_leader || f->leader == q->identity);
@@ -476,6 +642,8 @@ static enum store_outcome patch(const struct request *q)
 		world->before = f->status;
 		f->status = q->status;
 	}
+	if (q->waits >= 0)
+		f->waits = q->waits;
 	if (q->takes) {
 		f->leader = q->identity;
 		if (world->identity[q->leader] == q->identity)
@@ -491,6 +659,10 @@ void execute(struct request *q)
 	if (q->executed)
 		return;
 	q->executed = true;
+	if (q->kind == KIND_PRIORITYCLASS) {
+		q->outcome = STORE_OK;
+		return;
+	}
 	q->outcome = q->verb == STORE_CREATE         ? create(q)
 	             : q->verb == STORE_DELETE       ? delete (q)
 	             : q->verb == STORE_PATCH        ? patch(q)
@@ -502,6 +674,8 @@ void execute(struct request *q)
 		q->framework = world->framework;
 	else if (watch == CONFIGMAPS)
 		q->configmap = world->configmap;
+	else if (watch == WORKLOADS)
+		q->workload = world->workload;
 	else
 		q->pod = world->pod[q->index];
 }
@@ -512,11 +686,14 @@ static struct span answer_text(const struct request *q, const char *message)
 	if (q->kind == KIND_ACCESS_REVIEW)
 		return q->denied ? SPAN("{\"status\":{\"allowed\":false}}")
 		                 : SPAN("{\"status\":{\"allowed\":true}}");
+	if (q->outcome == STORE_OK && q->kind == KIND_PRIORITYCLASS)
+		return SPAN("{\"items\":[]}");
 	if (q->outcome == STORE_OK && q->verb == STORE_DELETE)
 		return SPAN("{}");
 	if (q->outcome == STORE_OK)
 		return watch == FRAMEWORKS   ? framework_text(&q->framework)
 		       : watch == CONFIGMAPS ? configmap_text(&q->configmap)
+		       : watch == WORKLOADS  ? workload_text(&q->workload)
 		                             : pod_text_of(&q->pod);
 	text_check(snprintf(text, TEXT_MAX, "{\"kind\":\"Status\",\"message\":\"%s\"}", message));
 	return span_of(text);

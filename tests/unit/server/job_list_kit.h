@@ -18,6 +18,7 @@ static inline struct job_entry job_by_hand(struct job_entry j)
 	j.execution = j.execution ?: "START";
 	j.priority = j.priority ?: "";
 	j.tags = j.tags ?: "[]";
+	j.waits = j.waits ?: "";
 	j.resource_version = j.resource_version ?: "7";
 	j.retry_delay_s = j.retry_delay_s ?: JOB_ENTRY_NONE;
 	j.created_ms = j.created_ms ?: 1000;

@@ -881,3 +881,20 @@ TEST(test_rules_tell_of_a_framework_that_cannot_be_read)
 	scene_store(s);
 	scene_end(s);
 }
+
+/* Also of a Framework without a queue, whose pod Kueue admits by itself. */
+TEST(test_rules_tell_of_a_pod_that_waits_for_kueue_alone)
+{
+	struct scene *s = scene_new();
+	scene_pods(s);
+	s->spec = SCALED;
+	rules_put(
+	    s->r, &s->now, KIND_POD,
+	    span_of("{\"metadata\":{\"name\":\"job-w-0\",\"namespace\":\"ns\",\"uid\":\"p0\","
+	            "\"resourceVersion\":\"99\",\"labels\":{\"FC_FRAMEWORK_NAME\":\"job\"}},"
+	            "\"spec\":{\"schedulingGates\":[{\"name\":\"kueue.x-k8s.io/admission\"}]}}"));
+	assert_non_null(strstr(s->reasons, "PodGated,"));
+	assert_non_null(strstr(s->told, "managedJobsNamespaceSelector"));
+	assert_false(rules_wants_workloads(s->r));
+	scene_end(s);
+}

@@ -30,7 +30,6 @@ enum object_kind {
 	KIND_WORKLOAD,          /* of Kueue: created, too, by the controller */
 	KIND_FLAVOR,            /* of Kueue: ResourceFlavor */
 	KIND_WORKLOAD_PRIORITY, /* of Kueue: WorkloadPriorityClass */
-	KIND_LOCAL_QUEUE,       /* of Kueue */
 	KIND_MAX
 };
 

@@ -32,7 +32,6 @@ static const struct resource RESOURCES[KIND_MAX] = {
 	[KIND_FLAVOR] = { "ResourceFlavor", KUEUE_GROUP, "resourceflavors", false, KUEUE_VERSION },
 	[KIND_WORKLOAD_PRIORITY] = { "WorkloadPriorityClass", KUEUE_GROUP, "workloadpriorityclasses",
 				     false, KUEUE_VERSION },
-	[KIND_LOCAL_QUEUE] = { "LocalQueue", KUEUE_GROUP, "localqueues", true, KUEUE_VERSION },
 };
 /* clang-format on */
 

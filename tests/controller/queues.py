@@ -12,7 +12,7 @@ from harness import Closing, wait_until
 from kueue.kueue import GUARD, WORKLOADS, Kueue, condition, cpu, is_true
 from faultproxy import Proxy
 from late import Pause, behind
-from scene import LEASES, PODS, framework, outcome, role
+from scene import LEASES, PODS, framework, outcome, role, tasks
 
 QUEUE, CLASS = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
 EVICTED = -130
@@ -293,6 +293,20 @@ def test_parts_that_end_free_their_quota(check, scene):
         check.ok("parts: more is refused, with a sentence", waits(scene, "parts", "submit a second job"), why(scene, "parts"))
         check.equal("parts: no more pods", sorted(scene.pods("parts")), ["parts-b-0"])
         quota.check(check, "parts")
+
+
+def test_too_many_tasks_of_a_role_hinder_no_other_role(check, scene):
+    """One that was scaled beyond its admission; a task of the role behind it is tried again."""
+    with Queues(scene, 3):
+        def roles(number):
+            return [role("a", number, failed=-1, pod=pod(), run="never", **QUICK),
+                    role("b", 1, failed=-1, retries=1, pod=pod(), exit="1,0", run=5000, **QUICK)]
+        scene.create(job("uneven", roles=roles(1)))
+        check.ok("uneven: all run", all_run(scene, "uneven", 2))
+        scene.patch("uneven", {"spec": {"taskRoles": framework("uneven", *roles(3))["spec"]["taskRoles"]}})
+        check.ok("uneven: says so", waits(scene, "uneven", "submit a second job"), why(scene, "uneven"))
+        check.ok("uneven: the other one is tried again, and ends", wait_until(
+            lambda: tasks(scene.framework("uneven"))["b", 0] == ("Completed", 0, 1)), tasks(scene.framework("uneven")))
 
 
 def test_pods_ready_is_what_kueue_waits_for(check, scene):

@@ -115,7 +115,6 @@ static json_t *collect(const struct objects *objects)
 		case KIND_WORKLOAD:
 		case KIND_FLAVOR:
 		case KIND_WORKLOAD_PRIORITY:
-		case KIND_LOCAL_QUEUE:
 		case KIND_MAX:
 			break;
 		}

@@ -32,6 +32,8 @@
  * - A DELETE that was answered 2xx is repeated, later each time, while the object is there and not
  *   dying.  One with force is a request of its own.
  * - Frameworks whose retention is over are deleted one a second.
+ * - Of a Framework in a queue of Kueue nothing is created unless its Workload is admitted, and the
+ *   quota is given back when none of its pods is left (workload.h).
  *
  * Thread: own
  */

@@ -114,7 +114,7 @@ static bool job_is_over(const struct rules_job *job)
 	return !job->uid || job->state == JOB_ENDED;
 }
 
-/* *w: the Workload, unless `has` is false. */
+/* w: the Workload, if `has`. */
 struct workload_view {
 	bool has;
 	struct admission w;
@@ -228,11 +228,14 @@ enum framework_answer job_admits(struct rules_job *job, const struct framework_o
 	    v.step != ADMISSION_GO || admission_missing_flavor(&v.w, job_flavors(of), &a).p != NULL;
 	if (of->starts || o->kind == FRAMEWORK_CONFIGMAP)
 		return of->starts ? FRAMEWORK_PENDING : FRAMEWORK_DONE;
-	of->exceeds |= job_exceeds(job, &v.w, o);
+	if (job_exceeds(job, &v.w, o)) {
+		of->exceeds = true; /* this pod; others of the job may be created */
+		return FRAMEWORK_PENDING;
+	}
 	job_check_conflict(job, &v.w);
 	if (of->conflict)
 		*out = (struct framework_created){ .http = HTTP_INVALID, .status = of->conflict };
-	return of->exceeds ? FRAMEWORK_PENDING : of->conflict ? FRAMEWORK_REFUSED : FRAMEWORK_DONE;
+	return of->conflict ? FRAMEWORK_REFUSED : FRAMEWORK_DONE;
 }
 
 struct span job_pod_additions(const struct rules_job *job, const char *name, struct arena *a)

@@ -3,6 +3,7 @@
 
 #include "base/json/put.h"
 #include "base/time.h"
+#include "jobs/store/paths.h"
 
 enum { MESSAGE_MOST = 1024, PAIRS_MOST = 64 };
 
@@ -170,9 +171,11 @@ static void workload_put_priority(struct str *out, const struct admission_priori
 	json_put_int(out, "priority", p->value);
 	if (!p->name)
 		return;
+	const struct resource *class =
+	    resource_of(p->of_kueue ? KIND_WORKLOAD_PRIORITY : KIND_PRIORITYCLASS);
 	json_put_open(out, "priorityClassRef", '{');
-	json_put_word(out, "group", p->of_kueue ? "kueue.x-k8s.io" : "scheduling.k8s.io");
-	json_put_word(out, "kind", p->of_kueue ? "WorkloadPriorityClass" : "PriorityClass");
+	json_put_word(out, "group", class->group);
+	json_put_word(out, "kind", class->kind);
 	json_put_word(out, "name", p->name);
 	str_char(out, '}');
 }
@@ -199,7 +202,7 @@ void admission_put_workload(struct str *out, const struct framework *f,
 {
 	struct framework_role role;
 	json_put_open(out, NULL, '{');
-	json_put_word(out, "apiVersion", "kueue.x-k8s.io/v1beta2");
+	json_put_word(out, "apiVersion", KUEUE_GROUP "/" KUEUE_VERSION);
 	json_put_word(out, "kind", "Workload");
 	json_put_open(out, "metadata", '{');
 	json_put_word(out, "name", job->name);

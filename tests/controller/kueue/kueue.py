@@ -75,7 +75,7 @@ def is_true(workload, kind):
     return condition(workload, kind).get("status") == "True"
 
 
-def requests(workload, resource=None):
+def requests(workload):
     """[(podSet, count, {resource: thousandths of one pod})]"""
     found = []
     for s in workload["spec"]["podSets"]:

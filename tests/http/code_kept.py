@@ -175,18 +175,21 @@ def places_are_shared(check, server, body, sha):
     """A user has four uploads at a time, all users together 16."""
     users = [bearer(token(f"user{i}")) for i in range(5)]
     opened = [trickle(server, body, users[0]) for _ in range(24)]
-    check.ok("one more of the same user", wait_until(lambda: put(server, sha, body, users[0]).status == 429))
-    more = put(server, sha, body, users[0])
-    check.ok("... is told to come later", more.status == 429 and more.headers["retry-after"] == "2" and
-             "4 uploads of code of this user are under way" in more.json["message"], more)
-    check.equal("another user's is taken", put(server, sha, body, users[1]).status, 201)
 
     def busy(user):
         time.sleep(0.2)  # the place of an answered request is free a moment later
         return put(server, sha, body, user).status == 429
-    for user in users[1:4]:
+
+    def fill(user):
         while not (busy(user) and busy(user)) and len(opened) < 200:
             opened.append(trickle(server, body, user))
+    fill(users[0])
+    more = put(server, sha, body, users[0])
+    check.ok("one more of the same user is told to come later", more.status == 429 and more.headers["retry-after"] == "2" and
+             "4 uploads of code of this user are under way" in more.json["message"], more)
+    check.equal("another user's is taken", put(server, sha, body, users[1]).status, 201)
+    for user in users[1:4]:
+        fill(user)
     full = put(server, sha, body, users[4])
     check.ok("all places are taken", full.status == 503 and "retry-after" in full.headers and
              "16 uploads of code are under way" in full.json["message"], full)
@@ -199,14 +202,14 @@ def places_are_shared(check, server, body, sha):
 def test_uploads_at_once_are_bounded_per_user(check):
     sha, body = archive({"data": os.urandom(300_000)})
     facts = {"virtualClusters": ["default"], "users": {f"user{i}": {"virtualClusters": ["default"]} for i in range(5)}}
-    with TokenServer("--read-timeout", "600", facts=facts) as server:
+    with TokenServer("--read-timeout", "600", "--idle-timeout", "600", facts=facts) as server:
         places_are_shared(check, server, body, sha)
         check.ok("nothing is left", wait_until(lambda: not [n for n in kept(server) if n.startswith("upload-")]), kept(server))
     directory = tempfile.mkdtemp(prefix="rest-lit-code.")
     secret = write_file(directory, "jwt-secret", SECRET)
     with contextlib.closing(FakeApi()) as api, fake_server(
             api, "--jwt-secret-file", secret, "--token-check", "signature", "--rate-address", "0", "--connections-per-address", "0",
-            "--read-timeout", "600", who=[], directory=directory) as server:
+            "--read-timeout", "600", "--idle-timeout", "600", who=[], directory=directory) as server:
         places_are_shared(check, server, body, sha)
 
 

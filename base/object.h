@@ -26,10 +26,11 @@ enum object_kind {
 	KIND_STATEFULSET,
 	KIND_ACCESS_REVIEW,     /* SelfSubjectAccessReview; not stored by the API server */
 	KIND_VERSION,           /* a LIST gets /version */
-	KIND_API_GROUP,         /* a LIST gets the versions in which Frameworks are served */
+	KIND_API_GROUP,         /* a GET gets the versions in which a group is served */
 	KIND_WORKLOAD,          /* of Kueue: created, too, by the controller */
 	KIND_FLAVOR,            /* of Kueue: ResourceFlavor */
 	KIND_WORKLOAD_PRIORITY, /* of Kueue: WorkloadPriorityClass */
+	KIND_LOCAL_QUEUE,       /* of Kueue */
 	KIND_MAX
 };
 

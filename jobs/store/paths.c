@@ -27,11 +27,12 @@ static const struct resource RESOURCES[KIND_MAX] = {
 	[KIND_ACCESS_REVIEW] = { "SelfSubjectAccessReview", "authorization.k8s.io",
 				 "selfsubjectaccessreviews", false, NULL },
 	[KIND_VERSION] = { "version", "", "version", false, NULL },
-	[KIND_API_GROUP] = { "APIGroup", "", "frameworkcontroller.microsoft.com", false, NULL },
+	[KIND_API_GROUP] = { "APIGroup", "", "apis", false, NULL },
 	[KIND_WORKLOAD] = { "Workload", KUEUE_GROUP, "workloads", true, KUEUE_VERSION },
 	[KIND_FLAVOR] = { "ResourceFlavor", KUEUE_GROUP, "resourceflavors", false, KUEUE_VERSION },
 	[KIND_WORKLOAD_PRIORITY] = { "WorkloadPriorityClass", KUEUE_GROUP, "workloadpriorityclasses",
 				     false, KUEUE_VERSION },
+	[KIND_LOCAL_QUEUE] = { "LocalQueue", KUEUE_GROUP, "localqueues", true, KUEUE_VERSION },
 };
 /* clang-format on */
 
@@ -70,11 +71,9 @@ int path_write(struct str *out, enum object_kind kind, const char *namespace_nam
 		return -1;
 	if (name != NULL && !segment_ok(name))
 		return -1;
-	if (kind == KIND_API_GROUP)
-		str_puts(out, "/apis");
-	else if (r->group[0])
+	if (r->group[0])
 		str_printf(out, "/apis/%s/%s", r->group, r->version ? r->version : "v1");
-	else if (kind != KIND_VERSION)
+	else if (kind != KIND_VERSION && kind != KIND_API_GROUP)
 		str_puts(out, "/api/v1");
 	if (r->namespaced && namespace_name)
 		str_printf(out, "/namespaces/%s", namespace_name);

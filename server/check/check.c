@@ -19,6 +19,7 @@ const struct check CHECKS[N_CHECKS] = {
 	{ "clock", OF_API, false, check_clock },
 	{ "right", OF_API, false, check_rights },
 	{ "Frameworks", OF_API, false, check_frameworks },
+	{ "Kueue", OF_API, false, check_kueue },
 	{ "controller", OF_API, false, check_controller },
 	{ "controller's codes", OF_API, true, check_controller_codes },
 	{ "pod security", OF_API, false, check_pod_security },

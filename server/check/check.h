@@ -81,7 +81,7 @@ struct check {
 	bool serve; /* of OF_API: made by a server, too */
 	check_item *run;
 };
-enum { N_CHECKS = 21 };
+enum { N_CHECKS = 22 };
 extern const struct check CHECKS[N_CHECKS];
 
 /* Makes all checks that the options need, in this order. */

@@ -14,6 +14,11 @@ const struct store_reply *check_get(struct check_session *c, enum object_kind ki
  */
 void check_cannot_look(struct check_session *c, const char *file);
 
+/* Returns 1 if the API server serves the version of the group, 0 if not, -1 if it does not tell;
+ * appends "v1, v2", those that it serves. */
+int check_versions(struct check_session *c, const char *group, const char *version,
+                   struct str *served);
+
 /* The time of the API server, in milliseconds since 1970. */
 int64_t check_now_ms(const struct check_session *c);
 /* The Lease of `rest-lit controller`. */
@@ -30,6 +35,7 @@ const struct check_leader *check_leader(struct check_session *c);
 check_item check_program, check_directory, check_database, check_resources, check_sandbox,
     check_images;
 check_item check_api, check_clock, check_login_token, check_rights, check_frameworks, check_output;
+check_item check_kueue;
 check_item check_controller, check_controller_codes;
 check_item check_hand_back; /* of FrameworkController 1.0.1: its losses */
 check_item check_pod_security, check_account, check_exit_spec, check_priority_class, check_runtime;

@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "base/json/scan.h"
+#include "jobs/store/paths.h"
 #include "server/check/check_internal.h"
 #include "server/config/options.h"
 
@@ -92,24 +93,32 @@ void check_login_token(struct check_session *c)
 
 /* ---- the kind Framework ---- */
 
+int check_versions(struct check_session *c, const char *group, const char *version,
+                   struct str *served)
+{
+	struct span entry;
+	bool good = false;
+	const struct store_reply *r = check_get(c, KIND_API_GROUP, group, NULL);
+	if (r->status == 404)
+		return false;
+	if (r->outcome != STORE_OK || !scan_valid(r->body, SCAN_DEPTH_MAX))
+		return -1;
+	struct scan s = scan_begin(scan_get(r->body, "versions"));
+	while (scan_item(&s, &entry)) {
+		struct span name = scan_text(scan_get(entry, "version"), &c->arena);
+		good |= span_is(name, version);
+		str_printf(served, "%s%.*s", served->n ? ", " : "", (int)name.n, name.p);
+	}
+	return good;
+}
+
 void check_frameworks(struct check_session *c)
 {
 	STR_AUTO served = STR_INIT(TEXT_MAX);
-	struct span version;
-	bool good = false;
-	const struct store_reply *r =
-	    check_ask(c, (struct store_request){ .verb = STORE_LIST, .kind = KIND_API_GROUP });
-	if (r->outcome != STORE_OK && r->status != 404) {
+	int good = check_versions(c, resource_of(KIND_FRAMEWORK)->group, "v1", &served);
+	if (good < 0)
 		check_cannot_look(c, NULL);
-		return;
-	}
-	struct scan s = scan_begin(r->status == 404 ? SPAN("[]") : scan_get(r->body, "versions"));
-	while (scan_item(&s, &version)) {
-		struct span name = scan_text(scan_get(version, "version"), &c->arena);
-		good |= span_is(name, "v1");
-		str_printf(&served, "%s%.*s", served.n ? ", " : "", (int)name.n, name.p);
-	}
-	if (good)
+	else if (good)
 		SAY(c, CHECK_OK, NULL, "served versions: %s", str_c(&served));
 	else
 		SAY(c, CHECK_FAILED, CHECK_MEND_CRD,

@@ -38,7 +38,7 @@ const char *check_apply(const struct server *s, struct arena *a, const char *fil
 		{ "rbac/rbac.yaml jobs/runtime-account.yaml", "", "runtime-account",
 		  o->service_account },
 		{ "rbac/rbac.yaml jobs/runtime-account.yaml jobs/exit-spec-configmap.yaml "
-		  "options/dialects.yaml options/webhook.yaml",
+		  "options/dialects.yaml options/webhook.yaml options/kueue/check.yaml",
 		  "namespace: ", "pai-jobs", jobs },
 		{ "beside-openpai/rbac.yaml", "namespace: ", "default", jobs },
 		{ "beside-openpai/rbac.yaml", "namespace: ", "pai-user-token", o->token_namespace },

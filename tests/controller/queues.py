@@ -3,16 +3,18 @@ that exist, by the administrator's own look at them."""
 import collections
 import os
 import random
+import re
 import threading
 import time
 
 from bad import BINDING
 from ends import STOPPED, all_run, end_is
-from harness import Closing, wait_until
-from kueue.kueue import GUARD, WORKLOADS, Kueue, condition, cpu, is_true
+from harness import Closing, run, wait_until
+from kueue.kueue import GUARD, LOCAL_QUEUES, WORKLOADS, Kueue, condition, cpu, is_true
 from faultproxy import Proxy
 from late import Pause, behind
 from scene import LEASES, PODS, framework, outcome, role, tasks
+from tokens import write_file
 
 QUEUE, CLASS = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
 EVICTED = -130
@@ -364,6 +366,50 @@ def test_without_kueue_a_job_says_so(check, scene):
             end_is(check, scene, "without", 0, seconds=180)
     for name in ("free", "without"):
         scene.remove(name)
+
+
+MANAGER = """integrations:
+  frameworks: [batch/job, pod]
+managedJobsNamespaceSelector:
+  matchExpressions:
+    - {key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system, kueue-system]}
+"""
+
+
+def test_check_looks_at_kueue_with_the_rights_of_the_option(check, scene):
+    facts = write_file(scene.directory, "facts.yaml", "virtualClusters: {default: {queue: lq}, night: {queue: other}}")
+    at = ("--apiserver", scene.url, "--apiserver-ca", scene.ca, "--apiserver-token-file", scene.user_token,
+          "--namespace", "default", "--no-auth", "--user", "alice", "--facts", facts)
+
+    def says(*wanted):
+        """Its lines about Kueue begin with these words."""
+        found = []
+
+        def now():
+            text = run("check", *at).stdout.decode().replace("\n         -> ", " -> ")
+            found[:] = [line for line in text.splitlines() if line[9:].startswith("Kueue: ")]
+            return len(found) == len(wanted) and all(re.match(w, line) for w, line in zip(wanted, found))
+        check.ok(" | ".join(wanted), wait_until(now), found)
+    with Queues(scene):
+        scene.bind(check)
+        says("skipped  Kueue: list localqueues.* -> sed .* k8s/deploy/options/kueue/check.yaml")
+        scene.apply_objects({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kueue-system"}})
+        scene.apply("options/kueue/check.yaml")
+        night = "warning  Kueue: virtual cluster night: there is no LocalQueue other in namespace default"
+        says(night, "skipped  Kueue: the ConfigMap kueue-manager-config .* 404")
+        scene.apply_objects({"apiVersion": "v1", "kind": "ConfigMap", "data": {"controller_manager_config.yaml": MANAGER},
+                             "metadata": {"name": "kueue-manager-config", "namespace": "kueue-system"}})
+        says(night, "ok       Kueue: version v1beta2, 1 LocalQueues in namespace default; it leaves pods")
+        for name in ("default", "other"):
+            scene.api("POST", LOCAL_QUEUES, {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue",
+                                             "metadata": {"name": name}, "spec": {"clusterQueue": "cq"}})
+        says("failed   Kueue: Kueue takes each pod in namespace default for a job of its own, by the LocalQueue default")
+        scene.apply_objects({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+            "name": "kueue-manager-config", "namespace": "kueue-system"}, "data": {
+                "controller_manager_config.yaml": MANAGER.replace("kube-system", "default")}})
+        says("ok       Kueue: version v1beta2, 3 LocalQueues" if scene.api("GET", "/api/v1/namespaces/default")[1][
+            "metadata"].get("labels") else "failed   Kueue: Kueue takes")  # namespaces have this label since 1.21
+    scene.api("DELETE", "/api/v1/namespaces/kueue-system")
 
 
 class Strikes(Proxy):

@@ -166,6 +166,69 @@ def jwt(seconds):
     return "e30." + base64.urlsafe_b64encode(claims).decode().rstrip("=") + ".c2ln"
 
 
+KUEUE = "/apis/kueue.x-k8s.io"
+QUEUES = f"{KUEUE}/v1beta2/namespaces/default/localqueues"
+MANAGER = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
+TAKES = "Kueue takes each pod in namespace default for a job of its own, by "
+# (what, LocalQueues, integrations, other lines of the configuration, by which it takes pods; None: it does not)
+TAKING = (
+    ("a default queue", ["default"], "[batch/job, pod]", "", "the LocalQueue default"),
+    ("every job", ["research"], "[pod]", "manageJobsWithoutQueueName: true", "manageJobsWithoutQueueName"),
+    ("no default queue", ["research"], "[pod]", "manageJobsWithoutQueueName: false", None),
+    ("no pods", ["default"], "[batch/job]", "manageJobsWithoutQueueName: true", None),
+    ("a label of another namespace", ["default"], "[pod]", "managedJobsNamespaceSelector: {matchLabels: {team: b}}", None),
+    ("a label of this one", ["default"], "[pod]", "managedJobsNamespaceSelector: {matchLabels: {team: a}}", "the LocalQueue default"),
+    *((f"{expression}", ["default"], "[pod]", f"managedJobsNamespaceSelector: {{matchExpressions: [{{{expression}}}]}}",
+       "the LocalQueue default" if taken else None) for expression, taken in (
+           ("key: team, operator: In, values: [a, b]", True), ("key: team, operator: In, values: [b]", False),
+           ("key: none, operator: In, values: [a]", False), ("key: team, operator: NotIn, values: [a]", False),
+           ("key: team, operator: NotIn, values: [b]", True), ("key: none, operator: NotIn, values: [a]", True),
+           ("key: team, operator: Exists", True), ("key: none, operator: Exists", False),
+           ("key: team, operator: DoesNotExist", False), ("key: none, operator: DoesNotExist", True))),
+    *((f"another type: {kinds} {more}", ["default"], kinds, more, None) for kinds, more in (
+        ("3", ""), ("[3]", ""), ("{pod: pod}", ""), ("[pod]", "managedJobsNamespaceSelector: {matchLabels: {team: 1}}"))),
+    ("other types", ["default"], "[pod]", "managedJobsNamespaceSelector: {matchLabels: [team], matchExpressions: [3, {operator: 3, "
+     "key: 4, values: {a: b}}]}", "the LocalQueue default"))
+
+
+def test_check_sees_whether_kueue_takes_pods(check):
+    with Place() as p:
+        p.api.answers[KUEUE] = 404, {"kind": "Status", "reason": "NotFound"}
+        check.equal("no Kueue: no line", p.check().of("Kueue"), [])
+        facts = write_file(p.directory, "facts.yaml", "virtualClusters: {default: {queue: research, queues: [night]}, free: {}}")
+        with_queues = (*ALICE, "--facts", facts)
+        says(check, "no Kueue, but queues", p.check(*with_queues), "failed", "Kueue", "virtual cluster default has a queue",
+             "does not serve version v1beta2 of Kueue, but no version", mend="install Kueue 0.15 or later")
+        p.api.answers[KUEUE] = 200, {"versions": [{"version": "v1beta1"}]}
+        says(check, "an old Kueue", p.check(*with_queues), "failed", "Kueue", "but v1beta1")
+        p.api.answers[KUEUE] = 200, {"versions": [{"version": "v1beta2"}, {"version": "v1beta1"}]}
+        p.api.answers["/api/v1/namespaces/default"] = 200, {"metadata": {"name": "default", "labels": {"team": "a"}}}
+        for what, queues, kinds, more, taken in TAKING:
+            p.api.answers[QUEUES] = 200, {"items": [{"metadata": {"name": name}} for name in queues]}
+            p.api.answers[MANAGER] = 200, {"data": {"controller_manager_config.yaml":
+                                                    f"integrations:\n  frameworks: {kinds}\n{more}\n"}}
+            if taken:
+                says(check, what, p.check(), "failed", "Kueue", TAKES + taken, mend="managedJobsNamespaceSelector")
+            else:
+                check.equal(what, [(line[0], "leaves pods of jobs alone" in line[2]) for line in p.check().of("Kueue")], [("ok", True)])
+        p.api.answers[QUEUES] = 200, {"items": [{"metadata": {"name": "research"}}]}
+        says(check, "a missing queue", p.check(*with_queues), "warning", "Kueue",
+             "virtual cluster default: there is no LocalQueue night in namespace default", mend="options/kueue/queues.yaml")
+        for what, answer in (("missing", (404, {"kind": "Status"})), ("empty", (200, {"data": {}})),
+                             ("no YAML", (200, {"data": {"controller_manager_config.yaml": "{"}}))):
+            p.api.answers[MANAGER] = answer
+            p.api.answers[QUEUES] = 200, {"items": []}
+            says(check, f"configuration: {what}", p.check(), "skipped", "Kueue", "does not tell whether Kueue takes pods")
+            p.api.answers[QUEUES] = 200, {"items": [{"metadata": {"name": "default"}}]}
+            says(check, f"configuration: {what}, a default queue", p.check(), "warning", "Kueue", "there is a LocalQueue default, and",
+                 mend="managedJobsNamespaceSelector")
+        p.api.answers[MANAGER] = p.api.answers[QUEUES] = 403, {"kind": "Status", "reason": "Forbidden"}
+        says(check, "no right to list", p.check(), "skipped", "Kueue", "localqueues",
+             mend="sed -e 's/namespace: pai-jobs/namespace: default/' k8s/deploy/options/kueue/check.yaml | kubectl apply -f -")
+        p.api.answers[QUEUES] = 200, {"items": []}
+        says(check, "no right to read", p.check(), "skipped", "Kueue", "kueue-manager-config", mend="k8s/deploy/options/kueue/check.yaml")
+
+
 def test_check_warns_before_the_login_token_expires(check):
     with Place() as p:
         for seconds, state in ((-5, "failed"), (1800, "warning")):

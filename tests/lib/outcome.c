@@ -115,6 +115,7 @@ static json_t *collect(const struct objects *objects)
 		case KIND_WORKLOAD:
 		case KIND_FLAVOR:
 		case KIND_WORKLOAD_PRIORITY:
+		case KIND_LOCAL_QUEUE:
 		case KIND_MAX:
 			break;
 		}

@@ -10,6 +10,7 @@ from harness import Closing, wait_until
 
 API = "/apis/kueue.x-k8s.io/v1beta2"
 WORKLOADS = f"{API}/namespaces/default/workloads"
+LOCAL_QUEUES = f"{API}/namespaces/default/localqueues"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 APPLY = "application/apply-patch+yaml"
 GUARD = "rest-lit/pods"

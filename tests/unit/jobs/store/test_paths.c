@@ -33,7 +33,7 @@ TEST(test_path_write_gives_the_expected_path)
 	path_is(KIND_PRIORITYCLASS, "p", "/apis/scheduling.k8s.io/v1/priorityclasses/p");
 	path_is(KIND_ACCESS_REVIEW, NULL, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
 	path_is(KIND_VERSION, NULL, "/version");
-	path_is(KIND_API_GROUP, NULL, "/apis/frameworkcontroller.microsoft.com");
+	path_is(KIND_API_GROUP, "kueue.x-k8s.io", "/apis/kueue.x-k8s.io");
 }
 
 TEST(test_path_write_refuses_invalid_names)

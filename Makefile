@@ -522,7 +522,7 @@ bench-long: bench all
 	tests/tools/bench long
 
 # Real jobs beside bubblewrap and SQLite alone: a quarter of an hour.
-bench-machine: all
+bench-machine: all $(B)/tests/bench/bench
 	tests/tools/bench machine
 
 pages: all

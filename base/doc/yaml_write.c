@@ -2,6 +2,7 @@
  * Writes trees as YAML from which js-yaml, PyYAML (YAML 1.1) and YAML 1.2 readers get the same
  * values.  libyaml's emitter is not used: it leaves copies of secrets in freed memory.
  */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "base/enc.h"
 
 /* libyaml and PyYAML look for the `:` of a simple key within 1024 characters. */
-enum { STEP = 2, SIMPLE_KEY_MAX = 1000 };
+enum { STEP = 2, SIMPLE_KEY_MAX = 1000, WORD_MAX = 5 };
 
 static void put_indent(struct str *out, size_t indent)
 {
@@ -18,15 +19,23 @@ static void put_indent(struct str *out, size_t indent)
 		str_char(out, ' ');
 }
 
-/* Characters without a special meaning inside of unquoted text. */
-#define HARMLESS "A-Za-z0-9_./+=@%$()<>^~;*|-"
+/* Characters without a special meaning inside of unquoted text.  A table, because it is asked for
+ * each character of a job. */
+static const bool HARMLESS[UCHAR_MAX + 1] = {
+	['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['0' ... '9'] = true, ['_'] = true,
+	['.'] = true,         ['/'] = true,         ['+'] = true,         ['='] = true,
+	['@'] = true,         ['%'] = true,         ['$'] = true,         ['('] = true,
+	[')'] = true,         ['<'] = true,         ['>'] = true,         ['^'] = true,
+	['~'] = true,         [';'] = true,         ['*'] = true,         ['|'] = true,
+	['-'] = true,
+};
 
 static bool may_be_plain(struct span t)
 {
 	/* Words that are no text for a reader of YAML 1.1. */
 	static const char *const WORDS[] = { "y",    "n",     "yes",  "no",   "on",  "off",
 		                             "true", "false", "null", "none", "nan", "inf" };
-	for (size_t i = 0; i < ARRAY_SIZE(WORDS); i++)
+	for (size_t i = 0; t.n <= WORD_MAX && i < ARRAY_SIZE(WORDS); i++)
 		if (span_same(t, span_of(WORDS[i])))
 			return false;
 	/* Characters that cannot begin a number, a date or an indicator. */
@@ -35,14 +44,13 @@ static bool may_be_plain(struct span t)
 	/* `e5` is a number for some readers. */
 	if (class_has_char(t.p[0], "eE") && span_digits(span_from(t, 1)))
 		return false;
-	for (size_t i = span_skip_class(t, 1, HARMLESS); i < t.n;
-	     i = span_skip_class(t, i + 1, HARMLESS)) {
+	for (size_t i = 1; i < t.n; i++) {
 		char next = ' ';
 		if (i + 1 < t.n)
 			next = t.p[i + 1];
 		bool fits = t.p[i] == ':' ? next != ' ' && next != ':'
-		                          : t.p[i] == ' ' && class_has_char(next, HARMLESS);
-		if (!fits)
+		                          : t.p[i] == ' ' && HARMLESS[(unsigned char)next];
+		if (!fits && !HARMLESS[(unsigned char)t.p[i]])
 			return false;
 	}
 	return true;
@@ -142,15 +150,15 @@ static bool is_inline(const struct node *n)
 
 static void put_key(struct str *out, struct span key, size_t indent)
 {
-	STR_AUTO text = STR_INIT(out->max);
-	if (may_be_plain(key))
-		str_span(&text, key);
-	else
-		put_quoted(&text, key);
+	STR_AUTO quoted = STR_INIT(out->max);
+	bool plain = may_be_plain(key);
+	if (!plain)
+		put_quoted(&quoted, key);
+	struct span text = plain ? key : str_view(&quoted);
 	bool simple = text.n <= SIMPLE_KEY_MAX;
 	if (!simple)
 		str_puts(out, "? ");
-	str_span(out, str_view(&text));
+	str_span(out, text);
 	if (!simple) {
 		str_char(out, '\n');
 		put_indent(out, indent);

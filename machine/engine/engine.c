@@ -208,8 +208,13 @@ static bool changes_read_all(struct engine *e, bool *more)
 		TAILQ_REMOVE(&e->changes, job, changes);
 		job->changed = false;
 		bool seen = job->latest <= job->version;
+		bool ended = job->life == LIFE_NEW && job->ended_version &&
+		             job->latest <= job->ended_version;
 		(void)pthread_mutex_unlock(&e->lock);
-		all = (seen || changes_read(job)) && all;
+		if (ended) /* there can be thousands */
+			job_put_ended(job);
+		else
+			all = (seen || changes_read(job)) && all;
 		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	}
 	(void)pthread_mutex_unlock(&e->lock);

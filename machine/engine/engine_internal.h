@@ -110,8 +110,11 @@ struct engine_job {
 	enum job_life life;
 	struct framework *framework; /* NULL: NEW, COMPLETE, or deleted then */
 	int64_t version;             /* resourceVersion at the last look; 0: not put yet */
-	char configmap[UID_TEXT];    /* uid of its ConfigMap, which owns all pods; "": none */
-	bool dying;                  /* the ConfigMap is deleted after them */
+	/* If it had ended when it was seen first: when, by the wall clock, and resourceVersion
+	 * then. */
+	int64_t ended_ms, ended_version;
+	char configmap[UID_TEXT]; /* uid of its ConfigMap, which owns all pods; "": none */
+	bool dying;               /* the ConfigMap is deleted after them */
 	struct engine_pod *pods;
 	struct engine_pod *last_found; /* the pod found last */
 	struct queue_job *queued;      /* lock; NULL: it has ended */
@@ -218,6 +221,8 @@ int engine_find_machine(struct engine *e, struct err *err);
 void job_become(struct engine_job *job, enum job_life life);
 /* Its name and its place in the queue.  Locked; once, before the first job_put. */
 void job_read_order(struct engine_job *job, const struct job_entry *c);
+/* Instead of job_put: the Framework has not changed since job_read_order, and had ended. */
+void job_put_ended(struct engine_job *job);
 /* The Framework as it is in the store. */
 void job_put(struct engine_job *job, const struct local_answer *answer);
 void job_remove(struct engine_job *job);

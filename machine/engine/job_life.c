@@ -307,6 +307,11 @@ void job_read_order(struct engine_job *job, const struct job_entry *c)
 	    c->legacy ? xstrdup(c->name) : xasprintf("%s~%s", job_entry_shown_user(c), c->job);
 	job->limit_s = c->max_duration_s;
 	job->launched = c->launched_ms != JOB_ENTRY_NONE;
+	if (strcmp(c->sub_state, "Completed") == 0 && !c->broken &&
+	    c->transition_ms != JOB_ENTRY_NONE) {
+		job->ended_ms = c->transition_ms;
+		job->ended_version = c->version;
+	}
 	int64_t left_ms = job_entry_left_ms(c);
 	job->stops_ms = left_ms == INT64_MAX ? ENGINE_NEVER : clock_ms() + left_ms;
 	job->queued =
@@ -317,6 +322,16 @@ void job_read_order(struct engine_job *job, const struct job_entry *c)
 	job->queued->submitted_ms = c->submitted_ms >= 0 ? c->submitted_ms : c->created_ms;
 }
 
+/* Its state is stored, and it has no pods. */
+static void job_become_complete(struct engine_job *job)
+{
+	job_become(job, LIFE_COMPLETE);
+	LOCK_AUTO(&job->e->lock);
+	TAILQ_REMOVE(&job->e->live, job, live);
+	queue_remove(job->e->queue, TAKE(job->queued));
+	results_end(job);
+}
+
 /* The state machine of a Completed Framework is not needed. */
 static void job_complete(struct engine_job *job)
 {
@@ -325,11 +340,17 @@ static void job_complete(struct engine_job *job)
 		return;
 	framework_free(TAKE(job->framework));
 	allocations_end(job, NULL, 0);
-	job_become(job, LIFE_COMPLETE);
-	LOCK_AUTO(&job->e->lock);
-	TAILQ_REMOVE(&job->e->live, job, live);
-	queue_remove(job->e->queue, TAKE(job->queued));
-	results_end(job);
+	job_become_complete(job);
+}
+
+void job_put_ended(struct engine_job *job)
+{
+	int64_t retain_ms = framework_config_retain_s(job->e->config) * 1000;
+	job->version = job->ended_version;
+	job->sync_ms = job->ended_ms + retain_ms - clock_wall_ms() + clock_ms();
+	job_become(job, LIFE_STORED);
+	job_become_complete(job);
+	engine_due(job, job->sync_ms);
 }
 
 /* Deletes a Framework after frameworkCompletedRetainSec. */
@@ -450,11 +471,6 @@ void job_put(struct engine_job *job, const struct local_answer *answer)
 		              err_msg(&err));
 	if (first && job->look)
 		job_restore(job, scan_get(object, "status"));
-	/* Not later, because there can be thousands. */
-	if (first && strcmp(framework_state(job->framework), "Completed") == 0) {
-		job_sync(job);
-		job_complete(job);
-	}
 	engine_due(job, 0);
 }
 

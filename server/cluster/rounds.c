@@ -236,6 +236,10 @@ static void rounds_check_jobs(struct rounds *r)
 	if (r->webhook)
 		webhook_round_begin(r->webhook);
 	for (const struct job_entry *job; (job = view_next(&walk)) != NULL;) {
+		if (r->webhook)
+			webhook_add_job(r->webhook, job);
+		if (job_state_final(job->state)) /* most are */
+			continue;
 		int64_t left_ms = job_entry_left_ms(job);
 		if (left_ms <= 0) {
 			(void)snprintf(reason, sizeof(reason),
@@ -248,8 +252,6 @@ static void rounds_check_jobs(struct rounds *r)
 		int64_t idle_ms = rounds_check_idle(r, job);
 		left_ms = idle_ms < left_ms ? idle_ms : left_ms;
 		first_ms = left_ms < first_ms ? left_ms : first_ms;
-		if (r->webhook)
-			webhook_add_job(r->webhook, job);
 	}
 	r->due_ms = clock_boot_ms() + first_ms;
 	r->due_wall_ms = clock_wall_ms() + first_ms;

@@ -380,9 +380,11 @@ void job_page_gather(struct job_page *p, const struct cache_view *view)
 	const struct job_query *q = p->query;
 	bool filters = q->users.n || q->clusters.n || q->priorities.n || q->keyword.n ||
 	               q->tags.n || q->without_tags.n;
+	size_t most = q->v1 ? SIZE_MAX : 0; /* jobs of these states, which v1 counts otherwise */
+	for (enum job_state s = 0; s < JOB_STATE_MAX && !q->v1; s++)
+		most += q->states >> s & 1 ? view_count(view, s) : 0;
 	if (p->wanted == 0 && !q->v1 && !filters) {
-		for (enum job_state s = 0; s < JOB_STATE_MAX; s++)
-			p->total += q->states >> s & 1 ? view_count(view, s) : 0;
+		p->total = most;
 		return;
 	}
 	bool texts = filters || q->order == ORDER_NAME || q->order == ORDER_USER ||
@@ -394,7 +396,7 @@ void job_page_gather(struct job_page *p, const struct cache_view *view)
 	p->v = xrealloc(p->v, p->cap * sizeof(*p->v));
 	const struct job_entry *ahead[AHEAD] = { NULL };
 	struct view_walk walk = { .view = view };
-	for (size_t i = 0; i < n + AHEAD; i++) {
+	for (size_t i = 0; i < n + AHEAD && p->total < most; i++) {
 		const struct job_entry *job = ahead[i % AHEAD];
 		const struct job_entry *next = view_next(&walk);
 		if (next)

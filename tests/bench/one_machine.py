@@ -2,7 +2,7 @@
 """Jobs of one machine beside what they are made of: bubblewrap alone, SQLite alone and, if slurmrestd
 answers at $SLURMREST (a URL), Slurm.
 
-    one_machine.py [ROUNDS] [PART]...     parts: life, post, growth, rest; default: all, 5 rounds
+    one_machine.py [ROUNDS] [PART]...     parts: life, post, growth, rest, flat; default: all, 5 rounds
 
 The numbers are medians of the rounds, in which the programs take turns.  Everything runs on this
 machine and shares its cores."""
@@ -32,6 +32,7 @@ POST_S, SQLITE_S, BODY = 4, 2, 6000
 SIZES = (10, 1000, 10000, 30000)
 RUNNING = (10, 100, 400)
 PROBES = 400
+FLAT, THOUSAND = (2000, 16000, 64000), 1000
 
 
 def machine_cpu():
@@ -128,7 +129,8 @@ def bwrap_alone(words, taken):
     taken["bwrap, wall ms"].append(statistics.median(walls))
 
 
-def slurm_life(url, taken):
+def slurm_life(url, taken, wanted=JOBS):
+    """`wanted` jobs, ended ones included if they are more than JOBS; what the last JOBS of them take."""
     address, headers = url.removeprefix("http://"), {"Content-Type": "application/json"}
     for name in ("SLURM_JWT", "SLURM_USER"):
         if name in os.environ:
@@ -151,13 +153,18 @@ def slurm_life(url, taken):
 
     def ended():
         return ask("GET", "diag/")["statistics"]["jobs_completed"]
-    before, begin, machine = ended(), time.monotonic(), machine_cpu()
-    threads = [threading.Thread(target=submit, args=(JOBS // CLIENTS,)) for _ in range(CLIENTS)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    wait_until(lambda: ended() - before >= JOBS // CLIENTS * CLIENTS, 300)
+    def all_of(count):
+        before = ended()
+        threads = [threading.Thread(target=submit, args=(count // CLIENTS,)) for _ in range(CLIENTS)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        wait_until(lambda: ended() - before >= count // CLIENTS * CLIENTS, 3600)
+    while ended() + JOBS < wanted:
+        all_of(min(THOUSAND, wanted - JOBS - ended()))
+    begin, machine = time.monotonic(), machine_cpu()
+    all_of(JOBS)
     taken["Slurm, jobs a second"].append(JOBS / (time.monotonic() - begin))
     taken["Slurm, CPU ms a job"].append((machine_cpu() - machine) / JOBS * 1000)
 
@@ -352,7 +359,59 @@ def part_rest(rounds):
         row("a list of 2000 jobs, ms", f"{statistics.median(walls):.1f}")
 
 
-PARTS = {"life": part_life, "post": part_post, "growth": part_growth, "rest": part_rest}
+# ---- flat: many ended jobs -----------------------------------------------------------------------
+def stored_mib(directory):
+    """Size of the store: the database and its log."""
+    return sum(os.stat(os.path.join(directory, name)).st_size for name in os.listdir(directory) if name.startswith("store.db")) / 2**20
+
+
+def answer_ms(port, path):
+    client, walls = Client(port), []
+    for _ in range(5):
+        begin = time.monotonic()
+        client.connection.request("GET", path)
+        client.connection.getresponse().read()
+        walls.append((time.monotonic() - begin) * 1000)
+    return statistics.median(walls)
+
+
+def thousand(m, n, taken):
+    """Jobs n * 1000 and following, from the first submission to the last end."""
+    client, begin, server, machine = Client(m.port), time.monotonic(), m.cpu_seconds(), machine_cpu()
+    submit_all(m.port, [f"t{n}x{i}" for i in range(THOUSAND)], true_job)
+    while client.unended():
+        time.sleep(0.25)  # a count of jobs in a state looks at all
+    taken["rate"].append(THOUSAND / (time.monotonic() - begin))
+    taken["server"].append((m.cpu_seconds() - server) / THOUSAND * 1000)
+    taken["machine"].append((machine_cpu() - machine) / THOUSAND * 1000)
+
+
+def part_flat(_):
+    print(f"\nJobs of `true` from HTTP to their ends, beside all that have ended before: each column is of the last {THOUSAND} jobs.")
+    names = ["rate", "server", "machine", *(["Slurm, jobs a second", "Slurm, CPU ms a job"] if "SLURMREST" in os.environ else [])]
+    table("ended", "jobs a second", "CPU ms a job: the server", "... the machine", *names[3:], "server, MiB (Pss)", "store, KiB a job",
+          "the latest 50, ms", "of one state, ms", "a restart, s")
+    m, taken = Machine(), collections.defaultdict(list)
+    for n in range(FLAT[-1] // THOUSAND):
+        thousand(m, n, taken)
+        if n == 0 or (n + 1) * THOUSAND in FLAT:
+            if "SLURMREST" in os.environ:
+                slurm_life(os.environ["SLURMREST"], taken, (n + 1) * THOUSAND)
+            memory = kib(m.process.pid, "Pss") / 1024
+            answers = [answer_ms(m.port, f"/api/v2/jobs?{query}") for query in ("limit=50", "limit=50&state=FAILED&withTotalCount=true")]
+            m.stop()
+            begin = time.monotonic()
+            m = m.again()
+            row((n + 1) * THOUSAND, f"{taken['rate'][-1]:.0f}", *(f"{taken[name][-1]:.1f}" for name in names[1:]), f"{memory:.1f}",
+                f"{stored_mib(m.where) * 1024 / (n + 1) / THOUSAND:.2f}", *(f"{a:.1f}" for a in answers), f"{time.monotonic() - begin:.2f}")
+    m.remove()
+    few = min(5, len(taken["rate"]) // 2)
+    first, last = (statistics.median(taken["rate"][at]) for at in (slice(1, few + 1), slice(-few, None)))
+    print(f"\nThe rate of each thousand: {' '.join(f'{rate:.0f}' for rate in taken['rate'])}; the median of the last {few} / of those "
+          f"after the first one: {last / first:.2f}.")
+
+
+PARTS = {"life": part_life, "post": part_post, "growth": part_growth, "rest": part_rest, "flat": part_flat}
 
 if __name__ == "__main__":
     chosen = sys.argv[1:]

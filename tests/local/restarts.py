@@ -1,6 +1,8 @@
 """Servers and shims that are killed while jobs run."""
+import json
 import os
 import signal
+import time
 
 from harness import USER, framework_name, wait_until
 from machine import Machine, role
@@ -122,6 +124,35 @@ def test_files_of_deleted_jobs_go_after_a_kill(check):
             check.ok("nothing is set aside", not os.path.exists(os.path.join(second.where, "damaged")), second.log())
     finally:
         first.kill()
+
+
+def test_ended_jobs_are_kept_for_their_time_over_a_restart(check):
+    """Jobs that had ended before a restart: one is deleted a month after its end, also when that comes after the restart; one is
+    deleted by its user at once; one stays.  Of those that are deleted no file stays."""
+    first = Machine()
+    names = ("old", "soon", "deleted", "stays")
+    for name in names:
+        first.start(name, {"main": role("echo ends")})
+    for name in names:
+        check.equal(name, first.wait(name), "SUCCEEDED")
+    uid = {name: first.framework(name)["metadata"]["uid"] for name in names}
+    first.stop()
+
+    def ended_before(name, seconds):
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - seconds))
+        status = {**first.status(name), "completionTime": at, "transitionTime": at}
+        first.change("UPDATE status SET text = ? WHERE uid = ?", json.dumps(status, separators=(",", ":")), uid[name])
+    month = 30 * 24 * 3600
+    ended_before("old", month + 60)
+    ended_before("soon", month - 15)
+    with first.again() as second:
+        second.forget("deleted")
+        logs = os.path.join(second.where, "logs")
+        check.ok("a month ago, and deleted by its user", wait_until(lambda: set(os.listdir(logs)) == {uid["soon"], uid["stays"]}), os.listdir(logs))
+        check.ok("later", wait_until(lambda: os.listdir(logs) == [uid["stays"]]), os.listdir(logs))
+        check.equal("the list", [j["name"] for j in second.request("GET", "/api/v2/jobs").json], ["stays"])
+        check.ok("its log", "\nends\n" in second.log("stays", "main"), second.log("stays", "main"))
+        check.equal("a new one", (second.start("next", {"main": role("true")}), second.wait("next"))[1], "SUCCEEDED")
 
 
 def test_server_stop_does_not_stop_its_tasks(check):

@@ -2,7 +2,6 @@
  * Writes trees as YAML from which js-yaml, PyYAML (YAML 1.1) and YAML 1.2 readers get the same
  * values.  libyaml's emitter is not used: it leaves copies of secrets in freed memory.
  */
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,16 +18,11 @@ static void put_indent(struct str *out, size_t indent)
 		str_char(out, ' ');
 }
 
-/* Characters without a special meaning inside of unquoted text.  A table, because it is asked for
- * each character of a job. */
-static const bool HARMLESS[UCHAR_MAX + 1] = {
-	['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['0' ... '9'] = true, ['_'] = true,
-	['.'] = true,         ['/'] = true,         ['+'] = true,         ['='] = true,
-	['@'] = true,         ['%'] = true,         ['$'] = true,         ['('] = true,
-	[')'] = true,         ['<'] = true,         ['>'] = true,         ['^'] = true,
-	['~'] = true,         [';'] = true,         ['*'] = true,         ['|'] = true,
-	['-'] = true,
-};
+/* Returns true if the character has no special meaning inside of unquoted text. */
+static bool is_harmless(char c)
+{
+	return is_alnum(c) || (c && strchr("_./+=@%$()<>^~;*|-", c));
+}
 
 static bool may_be_plain(struct span t)
 {
@@ -48,9 +42,9 @@ static bool may_be_plain(struct span t)
 		char next = ' ';
 		if (i + 1 < t.n)
 			next = t.p[i + 1];
-		bool fits = t.p[i] == ':' ? next != ' ' && next != ':'
-		                          : t.p[i] == ' ' && HARMLESS[(unsigned char)next];
-		if (!fits && !HARMLESS[(unsigned char)t.p[i]])
+		bool fits =
+		    t.p[i] == ':' ? next != ' ' && next != ':' : t.p[i] == ' ' && is_harmless(next);
+		if (!fits && !is_harmless(t.p[i]))
 			return false;
 	}
 	return true;

@@ -46,7 +46,7 @@ def wanted():
     whole = document()[0]
     for path, item in whole["paths"].items():
         for method, operation in item.items():
-            if any({"application/json", "text/yaml"} & set(a["content"]) for s, a in operation["responses"].items() if s < "300"):
+            if any({"application/json", "text/yaml"} & set(a.get("content", ())) for s, a in operation["responses"].items() if s < "300"):
                 yield f"{method.upper()} {path}"
 
 

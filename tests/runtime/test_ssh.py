@@ -451,7 +451,7 @@ def delivered(name, *key):
             print(f"     sshd with a key {name}: {1000 * (time.monotonic() - begun):.0f} ms")
             check(f"{name}: sshd starts", done.returncode == 0 and b"of pai-runtime listens" in done.stderr, done)
         for pod in pods:
-            done = pod.run("ssh-barrier", "--round", "1", "4")
+            done = pod.run("ssh-barrier", "--round", "1", "60")
             check(f"{name}: each reaches the other", done.returncode == 0, done)
         # One kind of keys meets the key exchange that OpenSSH chooses.
         quick = () if name == "ed25519" else ("-o", QUICK)

@@ -124,12 +124,14 @@ async function jobs() {
 	await refusal("DELETE /api/v2/jobs/{job}/tag", api.DELETE("/api/v2/jobs/{job}/tag", { ...known("runs"), body: { value: "x" } }), "NoTagError");
 	await answer("PATCH /api/v2/jobs/{job}/taskRoles/{role}", api.PATCH("/api/v2/jobs/{job}/taskRoles/{role}", {
 		params: { path: { job: "alice~runs", role: "main" } }, body: { instances: 2 } }), (a) => [a.status, a.message, a.instances]);
+	await answer("POST /api/v2/jobs/{job}/exec", api.POST("/api/v2/jobs/{job}/exec", {
+		...known("runs"), body: { role: "main", index: 0, command: ["true"] } }), (a) => [a.id]);
 	await answer("PUT /api/v2/jobs/{job}/keep", api.PUT("/api/v2/jobs/{job}/keep", {
 		...known("runs"), body: { hours: 1, reason: "a test" } }), (a) => [a.status, a.message, a.keptUntil]);
 	await answer("GET /api/v2/machine", api.GET("/api/v2/machine"), (m) => [m.gpus, m.cpus, m.memoryMBHeld, m.jobsRunning,
 		...m.running.flatMap((r) => [r.name, r.gpuIndexes.length]), ...m.queue.flatMap((q) => [q.name, q.message])]);
 	await answer("GET /api/v2/jobs/{job}/usage", api.GET("/api/v2/jobs/{job}/usage", known("runs")), (u) => [u.tasksTotal, ...u.notes,
-		...u.tasks.flatMap((t) => [t.taskRole, t.running, t.figures?.memoryAtMost, t.curves?.cpus.period])]);
+		...u.tasks.flatMap((t) => [t.taskRole, t.running, t.figures?.memoryAtMost ?? null, t.curves?.cpus.period ?? null])]);
 	await answer("GET /api/v2/report", api.GET("/api/v2/report", { params: { query: { since: "2026-11-01" } } }), (a) => [a.more,
 		...a.rows.flatMap((r) => [r.user, r.gpuHours, r.attempts])]);
 	await answer("PUT /api/v2/jobs/{job}/executionType", api.PUT("/api/v2/jobs/{job}/executionType", {

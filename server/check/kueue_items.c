@@ -32,16 +32,16 @@ static struct span text_of(const struct node *n)
 /* matchExpressions[i] of a selector holds for these labels (a JSON object). */
 static bool expression_holds(const struct node *x, struct span labels, struct arena *a)
 {
-	struct span holds = text_of(node_get(x, "operator"));
+	struct span op = text_of(node_get(x, "operator"));
 	const struct node *values = node_get(x, "values");
 	struct span value = scan_get(labels, node_text(x, "key"));
 	bool found = false;
 	for (uint32_t i = 0; value.n && i < count_of(values, NODE_LIST); i++)
 		found |= span_eq(scan_text(value, a), text_of(&values->item[i]));
-	return span_is(holds, "In")       ? found
-	       : span_is(holds, "NotIn")  ? !found
-	       : span_is(holds, "Exists") ? value.n != 0
-	                                  : value.n == 0;
+	return span_is(op, "In")       ? found
+	       : span_is(op, "NotIn")  ? !found
+	       : span_is(op, "Exists") ? value.n != 0
+	                               : value.n == 0;
 }
 
 /* NULL selects every namespace. */
@@ -60,59 +60,72 @@ static bool selector_holds(const struct node *selector, struct span labels, stru
 	return holds;
 }
 
-/* The cause for which Kueue takes pods without a queue, NULL if it leaves them alone; takes: there
- * is a LocalQueue that is the default. */
-static const char *kueue_takes(struct check_session *c, const struct node *config, bool takes)
+/* Why Kueue takes pods without a queue in a namespace with these labels, NULL if it leaves them
+ * alone; defaults: there is a LocalQueue that is the default. */
+static const char *kueue_takes(const struct node *config, struct span labels, bool defaults,
+                               struct arena *a)
 {
 	const struct node *kinds = node_get(node_get(config, "integrations"), "frameworks");
 	const struct node *each = node_get(config, "manageJobsWithoutQueueName");
-	bool all = node_is(each, NODE_BOOL) && each->boolean;
+	const char *why = node_is(each, NODE_BOOL) && each->boolean ? "manageJobsWithoutQueueName"
+	                  : defaults                                ? "the LocalQueue default"
+	                                                            : NULL;
 	bool pods = false;
 	for (uint32_t i = 0; i < count_of(kinds, NODE_LIST); i++)
 		pods |= span_is(text_of(&kinds->item[i]), "pod");
-	if (!pods || (!takes && !all))
-		return NULL;
-	const struct store_reply *r = check_get(c, KIND_NAMESPACE, c->server->namespace_name, NULL);
-	struct span labels = scan_path(r->body, "metadata", "labels");
-	return selector_holds(node_get(config, "managedJobsNamespaceSelector"), labels, &c->arena)
-	           ? all ? "manageJobsWithoutQueueName" : "the LocalQueue default"
+	return pods && selector_holds(node_get(config, "managedJobsNamespaceSelector"), labels, a)
+	           ? why
 	           : NULL;
 }
 
-static void check_kueue_pods(struct check_session *c, size_t queues, bool takes)
+/* NULL: it cannot be read, which the last answer tells.  Lives in the arena. */
+static const struct node *kueue_config(struct check_session *c)
 {
-	static const char MEND[] = "leave this namespace out in managedJobsNamespaceSelector of "
-				   "Kueue, or the kind pod out "
-				   "in integrations; " KUEUE_PAGE;
 	ERR_AUTO e = { 0 };
-	struct doc doc;
+	struct doc *doc = ARENA_NEW(&c->arena, struct doc, 1);
 	const struct store_reply *r =
 	    check_get(c, KIND_CONFIGMAP, KUEUE_CONFIGMAP, KUEUE_NAMESPACE);
+	if (r->outcome != STORE_OK || !scan_valid(r->body, SCAN_DEPTH_MAX))
+		return NULL;
 	struct span text =
 	    scan_text(scan_path(r->body, "data", "controller_manager_config.yaml"), &c->arena);
-	if (r->outcome != STORE_OK || text.n == 0 ||
-	    yaml_read(text, &BUDGET_DEFAULT, &c->arena, &doc, NULL, &e) < 0) {
-		SAY(c, takes ? CHECK_WARNING : CHECK_SKIPPED,
-		    takes              ? MEND
+	return text.n && yaml_read(text, &BUDGET_DEFAULT, &c->arena, doc, NULL, &e) == 0
+	           ? &doc->root
+	           : NULL;
+}
+
+static void check_kueue_pods(struct check_session *c, size_t queues, bool defaults)
+{
+	static const char MEND[] = "leave this namespace out in managedJobsNamespaceSelector of "
+				   "Kueue, or the kind pod out in integrations; " KUEUE_PAGE;
+	const char *space = c->server->namespace_name;
+	const struct store_reply *r = check_get(c, KIND_NAMESPACE, space, NULL);
+	if (r->outcome != STORE_OK || !scan_valid(r->body, SCAN_DEPTH_MAX)) {
+		check_cannot_look(c, "rbac/rbac.yaml");
+		return;
+	}
+	struct span labels = scan_path(r->body, "metadata", "labels");
+	const struct node *config = kueue_config(c);
+	const char *why = config ? kueue_takes(config, labels, defaults, &c->arena) : NULL;
+	if (!config)
+		SAY(c, defaults ? CHECK_WARNING : CHECK_SKIPPED,
+		    defaults           ? MEND
 		    : r->status == 403 ? check_apply(c->server, &c->arena, KUEUE_FILE)
 		                       : NULL,
 		    "%sthe ConfigMap " KUEUE_CONFIGMAP " in namespace " KUEUE_NAMESPACE
 		    " does not tell whether Kueue takes pods of jobs for jobs of its own%s%.*s",
-		    takes ? "there is a LocalQueue default, and " : "",
-		    r->outcome == STORE_OK ? "" : ": ", (int)r->message.n, r->message.p);
-		return;
-	}
-	const char *cause = kueue_takes(c, &doc.root, takes);
-	if (cause)
+		    defaults ? "there is a LocalQueue default, and " : "", r->message.n ? ": " : "",
+		    (int)r->message.n, r->message.p);
+	else if (why)
 		SAY(c, CHECK_FAILED, MEND,
 		    "Kueue takes each pod in namespace %s for a job of its own, by %s: no job "
 		    "starts",
-		    c->server->namespace_name, cause);
+		    space, why);
 	else
 		SAY(c, CHECK_OK, NULL,
-		    "version " KUEUE_VERSION ", %zu LocalQueues in namespace %s; it leaves pods of "
-		    "jobs alone",
-		    queues, c->server->namespace_name);
+		    "version " KUEUE_VERSION " leaves pods of jobs alone; LocalQueues in namespace "
+		    "%s: %zu",
+		    space, queues);
 }
 
 /* ---- the queues of the file of --facts ---- */
@@ -184,4 +197,9 @@ void check_kueue(struct check_session *c)
 		    "version " KUEUE_VERSION " of Kueue, but %s: its jobs wait",
 		    (int)member_key(first).n, member_key(first).p,
 		    served.n ? str_c(&served) : "no version");
+	else if (served.n)
+		SAY(c, CHECK_SKIPPED, "install Kueue 0.15 or later; " KUEUE_PAGE,
+		    "the API server serves %s of Kueue: whether that takes pods of jobs is not "
+		    "looked at",
+		    str_c(&served));
 }

@@ -130,7 +130,7 @@ def bwrap_alone(words, taken):
 
 
 def slurm_life(url, taken, wanted=JOBS):
-    """`wanted` jobs, ended ones included if they are more than JOBS; what the last JOBS of them take."""
+    """Runs JOBS jobs, before them so many that `wanted` have ended afterwards; takes what the JOBS need."""
     address, headers = url.removeprefix("http://"), {"Content-Type": "application/json"}
     for name in ("SLURM_JWT", "SLURM_USER"):
         if name in os.environ:
@@ -153,6 +153,7 @@ def slurm_life(url, taken, wanted=JOBS):
 
     def ended():
         return ask("GET", "diag/")["statistics"]["jobs_completed"]
+
     def all_of(count):
         before = ended()
         threads = [threading.Thread(target=submit, args=(count // CLIENTS,)) for _ in range(CLIENTS)]
@@ -380,7 +381,7 @@ def thousand(m, n, taken):
     client, begin, server, machine = Client(m.port), time.monotonic(), m.cpu_seconds(), machine_cpu()
     submit_all(m.port, [f"t{n}x{i}" for i in range(THOUSAND)], true_job)
     while client.unended():
-        time.sleep(0.25)  # a count of jobs in a state looks at all
+        time.sleep(0.25)  # each of these lists costs the server time
     taken["rate"].append(THOUSAND / (time.monotonic() - begin))
     taken["server"].append((m.cpu_seconds() - server) / THOUSAND * 1000)
     taken["machine"].append((machine_cpu() - machine) / THOUSAND * 1000)

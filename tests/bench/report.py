@@ -166,11 +166,11 @@ def measured(text, above, row, column, index, goal, per=None):
 
 def scaled(sections, section, figure, limit):
     """The goal on the machine of this run.  Only times and rates depend on the machine."""
-    ticks = re.search(r"Yardstick: (\d+) µs", sections.get(RUNS.get(section, "machine"), ""))
+    stick = re.search(r"Yardstick: (\d+) µs", sections.get(RUNS.get(section, "machine"), ""))
     figure = re.sub(r"\(.*?\)", "", figure)
-    if limit is None or not ticks or " / " in figure or "%" in figure:
+    if limit is None or not stick or " / " in figure or "%" in figure:
         return limit
-    slower = int(ticks[1]) / YARDSTICK
+    slower = int(stick[1]) / YARDSTICK
     if "per second" in figure:
         return limit / slower
     return limit * slower if re.search(r"\b(ms|µs|seconds|ticks|s)\b", figure) else limit

@@ -201,6 +201,7 @@ def test_check_sees_whether_kueue_takes_pods(check):
              "does not serve version v1beta2 of Kueue, but no version", mend="install Kueue 0.15 or later")
         p.api.answers[KUEUE] = 200, {"versions": [{"version": "v1beta1"}]}
         says(check, "an old Kueue", p.check(*with_queues), "failed", "Kueue", "but v1beta1")
+        says(check, "an old Kueue, no queues", p.check(), "skipped", "Kueue", "the API server serves v1beta1 of Kueue", mend="0.15")
         p.api.answers[KUEUE] = 200, {"versions": [{"version": "v1beta2"}, {"version": "v1beta1"}]}
         p.api.answers["/api/v1/namespaces/default"] = 200, {"metadata": {"name": "default", "labels": {"team": "a"}}}
         for what, queues, kinds, more, taken in TAKING:
@@ -211,6 +212,10 @@ def test_check_sees_whether_kueue_takes_pods(check):
                 says(check, what, p.check(), "failed", "Kueue", TAKES + taken, mend="managedJobsNamespaceSelector")
             else:
                 check.equal(what, [(line[0], "leaves pods of jobs alone" in line[2]) for line in p.check().of("Kueue")], [("ok", True)])
+        for answer in ((403, {"kind": "Status", "reason": "Forbidden"}), (500, {"kind": "Status"})):
+            space, p.api.answers["/api/v1/namespaces/default"] = p.api.answers["/api/v1/namespaces/default"], answer
+            check.equal(f"no labels: {answer[0]}", [line[0] for line in p.check().of("Kueue")], ["skipped"])
+            p.api.answers["/api/v1/namespaces/default"] = space
         p.api.answers[QUEUES] = 200, {"items": [{"metadata": {"name": "research"}}]}
         says(check, "a missing queue", p.check(*with_queues), "warning", "Kueue",
              "virtual cluster default: there is no LocalQueue night in namespace default", mend="options/kueue/queues.yaml")
